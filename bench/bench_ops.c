@@ -281,13 +281,7 @@ int main(int argc, char **argv)
     };
     if (!bench_options(argc, argv, table)) return 2;
 
-    ls_context_config config = { .threads = (int)set.threads, .arithmetic = LS_ARITHMETIC_NATIVE };
-    ls_context *ctx = ls_context_open(&config);
-    if (ls_context_status(ctx) == LS_ERR_UNSUPPORTED) { /* a build without oneDNN */
-        ls_context_close(&ctx);
-        config.arithmetic = LS_ARITHMETIC_PORTABLE;
-        ctx = ls_context_open(&config);
-    }
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = (int)set.threads });
     ls_status status = ls_context_status(ctx);
     set.threads = ls_context_thread_count(ctx);
     int n_found = 0;

@@ -54,9 +54,10 @@ typedef enum ls_deterministic {
 typedef enum ls_arithmetic {
     LS_ARITHMETIC_PORTABLE, /* Lockstep's own kernels: the same bits on every processor, whatever
                                its instruction set, its caches and the versions of libraries */
-    LS_ARITHMETIC_NATIVE    /* also oneDNN's kernels, which are faster where the processor
-                               multiplies bf16; results hold for that kind of processor and version
-                               of oneDNN. LS_ERR_UNSUPPORTED in a build without oneDNN */
+    LS_ARITHMETIC_NATIVE    /* where the processor multiplies bf16 (AVX512_BF16, AMX) also oneDNN's
+                               kernels in bf16, which are faster; results hold for that kind of
+                               processor and version of oneDNN. LS_ERR_UNSUPPORTED in a build
+                               without oneDNN */
 } ls_arithmetic;
 
 typedef enum ls_benchmark {

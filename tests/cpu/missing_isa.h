@@ -8,6 +8,9 @@
 #define NO_AVX2   "the processor has no AVX2, or LOCKSTEP_MAX_ISA excludes it"
 #define NO_AVX512 "the processor has no AVX-512, or LOCKSTEP_MAX_ISA excludes it"
 
+/* test_bf16.c: whether oneDNN has kernels in bf16 here. */
+bool onednn_has_kernels(void);
+
 static inline void note_missing_isa(const char *test)
 {
     for (int isa = ls__isa_detect() + 1; isa <= LS__ISA_AVX512; isa++)

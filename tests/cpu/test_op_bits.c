@@ -23,12 +23,6 @@ static void check_same(const op_case *c, const char *kernel, const op_buffers *a
 static const int counts[] = { 1, 2, 3, 16 };
 enum { N_COUNTS = sizeof counts / sizeof counts[0] };
 
-/* ONEDNN_MAX_CPU_ISA changes kernels of oneDNN alone. */
-static bool only_onednn(void)
-{
-    return getenv("ONEDNN_MAX_CPU_ISA") != NULL;
-}
-
 static void compare_threads(ls_context *const *contexts, const op_case *c)
 {
     ls__candidate kernels[LS__MAX_CANDIDATES];
@@ -36,7 +30,6 @@ static void compare_threads(ls_context *const *contexts, const op_case *c)
     op_buffers inputs, first = { 0 }, other = { 0 };
     fill_buffers(c, &inputs, true);
     for (int k = 0; k < n; k++) {
-        if (only_onednn() && !strstr(kernels[k].name, "onednn")) continue;
         copy_buffers(c, &inputs, &first);
         run_kernel(contexts[0], c, kernels[k].name, &first);
         for (int t = 1; t < N_COUNTS; t++) {
@@ -296,13 +289,11 @@ TEST_PROGRAM(op_bits)
     Suite *suite = suite_create("op bits");
     TCase *tcase = tcase_create("bits");
     tcase_add_loop_test(tcase, threads, 0, CASE_TESTS);
-    if (!only_onednn()) {
-        tcase_add_loop_test(tcase, instruction_sets, 0, CASE_TESTS);
-        note_missing_isa("instruction_sets");
-        tcase_add_test(tcase, emulation);
-        tcase_add_test(tcase, norms_again);
-        tcase_add_test(tcase, masks_from_x);
-    }
+    tcase_add_loop_test(tcase, instruction_sets, 0, CASE_TESTS);
+    note_missing_isa("instruction_sets");
+    tcase_add_test(tcase, emulation);
+    tcase_add_test(tcase, norms_again);
+    tcase_add_test(tcase, masks_from_x);
     suite_add_tcase(suite, tcase);
     return run_and_free(suite);
 }

@@ -32,7 +32,6 @@ static void check_values(ls_context *ctx, const op_case *c)
 START_TEST(values)
 {
     ls_context *ctx = open_cpu(2, -1);
-    ctx->config.deterministic = LS_DETERMINISTIC_OFF; /* lists all kernels */
     for (int i = first_case(_i); i < all_cases()->n; i += case_stride())
         check_values(ctx, &all_cases()->cases[i]);
     ls_context_close(&ctx);

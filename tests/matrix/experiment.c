@@ -23,7 +23,7 @@ typedef struct run {
     mistake wrong;
     const leg *leg;
     outcome *out;
-    char checkpoint[4096], record_path[4096], cache[4096];
+    char checkpoint[4096], record_path[4096];
 } run;
 
 static int64_t side(const run *r)
@@ -79,12 +79,7 @@ static void open_optimizer(run *r)
 static ls_status open_run(run *r, const char *images)
 {
     const leg *l = r->leg;
-    const bool threaded = r->wrong == THREADED_KERNELS;
-    r->ctx = ls_context_open(&(ls_context_config){
-        .seed = 11,
-        .threads = l->threads,
-        .arithmetic = threaded ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE,
-        .deterministic = threaded ? LS_DETERMINISTIC_OFF : LS_DETERMINISTIC_STRICT });
+    r->ctx = ls_context_open(&(ls_context_config){ .seed = 11, .threads = l->threads });
     r->options = (net_options){ .width = r->which == RECIPE_SGD ? 16 : 72,
                                 .parts = r->wrong == SUM_BY_THREADS ? l->threads : GOOD_PARTS };
     ls_dataset *data = ls_image_folder_open(r->ctx, images);
@@ -97,8 +92,6 @@ static ls_status open_run(run *r, const char *images)
                                                        .on_bad_image = LS_BAD_IMAGE_SKIP });
     const ls_net_config training = { .input = ls_loader_input_spec(s->loader),
                                      .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f } };
-    if (threaded && !write_threaded_cache(r->cache, &r->options, &training)) return LS_ERR_IO;
-    if (threaded) LS_TRY(ls_algorithm_cache_load(r->ctx, r->cache));
     s->net = ls_net_build(r->ctx, matrix_model, &r->options, &training);
     open_optimizer(r);
     return ls_context_status(r->ctx);
@@ -258,7 +251,6 @@ static int run_leg(run *r, const char *images, const char *folder)
 {
     snprintf(r->checkpoint, sizeof(r->checkpoint), "%s/last.safetensors", folder);
     snprintf(r->record_path, sizeof(r->record_path), "%s/run_log.txt", folder);
-    snprintf(r->cache, sizeof(r->cache), "%s/kernels.json", folder);
     const bool good = train(r, images) == LS_OK;
     if (!good) snprintf(r->out->message, sizeof(r->out->message), "%s", ls_context_message(r->ctx));
     ls_context_close(&r->ctx);

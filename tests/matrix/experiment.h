@@ -21,7 +21,6 @@ typedef enum recipe {
 typedef enum mistake {
     NO_MISTAKE,
     SUM_BY_THREADS,   /* one op adds as many partial sums as there are threads */
-    THREADED_KERNELS, /* oneDNN cuts the gradients of weights by the number of threads */
     SEED_BY_WORKER,   /* each data-loader worker has a sequence of its own */
     FORGET_OPTIMIZER, /* a resumed run begins with a new optimizer */
     REPEAT_EPOCH      /* a resumed run begins its epoch from the first step */

@@ -16,9 +16,4 @@ typedef struct net_options {
  * pooling, a residual, dropout, an op of one's own. */
 ls_node *matrix_model(ls_graph *g, ls_node *x, const void *options);
 
-/* Writes an algorithm cache that has oneDNN thread the gradients of all weights of that net's
- * convolutions for which the heuristic takes oneDNN. False when that failed. */
-bool write_threaded_cache(const char *path, const net_options *options,
-                          const ls_net_config *config);
-
 #endif

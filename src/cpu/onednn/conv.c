@@ -3,7 +3,7 @@
  * Forward and backward data: w is packed into the primitive's format, slice by slice; then one task
  * per sub-batch and slice. Backward weights: one task per sub-batch and slice computes a partial dw
  * in the primitive's format, partial sums are added in a binary tree over sub-batches, and the sum
- * is unpacked. A kernel that oneDNN threads has one task, which the caller runs. */
+ * is unpacked. */
 #include "base/alloc.h"
 #include "arith/element.h"
 #include "base/error.h"
@@ -17,8 +17,6 @@
 enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
 enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds */
 static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
-static const char THREADED[] = "threaded ";
-static const char BF16[] = "bf16 ";
 
 /* Memory objects of one thread, for each size. Those of packed weights and biases, which threads
  * share, are in `slice`. */
@@ -41,16 +39,16 @@ typedef struct conv_kernel {
     worker *workers;
     slice *slices;
     size_t packed_bytes; /* of one slice's weights and then its slice of db; whole cache lines */
-    size_t bias_offset, scratch_offset; /* in packed weights, in the workspace */
-    size_t dnn_bytes;                   /* of oneDNN's scratch; the task's copy follows */
+    size_t bias_offset;  /* in packed weights */
+    size_t dnn_bytes;    /* of oneDNN's scratch; the task's copy follows */
     /* The activation whose channels are cut into slices: dx or y, or dy in backward weights. If
      * there are several slices, a task computes with a dense copy of its own. */
     int64_t image_pixels;
     size_t pixel_bytes, slice_bytes; /* of a pixel: all channels, those of a slice */
     size_t x_image_bytes, y_image_bytes;
-    bool relu;                                        /* over y, which is bf16 */
+    bool relu;                                        /* over y */
     unsigned char *x_data, *w_data, *y_data, *b_data; /* of the present run */
-    unsigned char *packed, *scratch; /* scratch: of the one task that oneDNN threads */
+    unsigned char *packed;
     bool has_run;
     atomic_bool failed;
 } conv_kernel;
@@ -72,17 +70,12 @@ static unsigned char *packed_slice(const conv_kernel *k, int64_t batch, int64_t 
     return k->packed + (size_t)(s * n + batch) * k->packed_bytes;
 }
 
-static unsigned char *scratch_of(const conv_kernel *k, int thread)
-{
-    return k->plan.threaded ? k->scratch : k->cpu->scratch[thread];
-}
-
 static void run_reorder(void *arg, int64_t s, int thread)
 {
     conv_kernel *k = arg;
     ls__dnn_memory *const scratch = k->workers[thread].reorder_scratch;
     const bool unpack = is_weights(k);
-    ls__dnn_memory_set(scratch, scratch_of(k, thread));
+    ls__dnn_memory_set(scratch, k->cpu->scratch[thread]);
     ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS] = {
         [LS__DNN_X] = unpack ? k->slices[s].packed : k->slices[s].dense,
         [LS__DNN_Y] = unpack ? k->slices[s].dense : k->slices[s].packed,
@@ -123,7 +116,7 @@ static void dnn_conv_run_task(void *arg, int64_t task, int thread)
                                      [LS__DNN_Y] = k->y_data + (size_t)image * k->y_image_bytes };
     unsigned char *const whole = activations[cut] + (size_t)s * k->slice_bytes;
     const bool copies = plan->n_slices > 1; /* without them there may be no scratch */
-    if (copies) activations[cut] = scratch_of(k, thread) + k->dnn_bytes;
+    if (copies) activations[cut] = k->cpu->scratch[thread] + k->dnn_bytes;
     if (copies && is_weights(k))
         copy_pixels(activations[cut], k->slice_bytes, whole, k->pixel_bytes, k->slice_bytes,
                     pixels);
@@ -132,7 +125,7 @@ static void dnn_conv_run_task(void *arg, int64_t task, int thread)
     memcpy(memories, k->workers[thread].memories[size], sizeof memories);
     ls__dnn_memory_set(memories[LS__DNN_X], activations[LS__DNN_X]);
     ls__dnn_memory_set(memories[LS__DNN_Y], activations[LS__DNN_Y]);
-    ls__dnn_memory_set(memories[LS__DNN_SCRATCH], scratch_of(k, thread));
+    ls__dnn_memory_set(memories[LS__DNN_SCRATCH], k->cpu->scratch[thread]);
     if (is_weights(k)) {
         unsigned char *const partial = packed_slice(k, batch, s);
         ls__dnn_memory_set(memories[LS__DNN_W], partial);
@@ -187,15 +180,6 @@ static void set_slices(conv_kernel *k)
     }
 }
 
-static ls_status use_threads(const conv_kernel *k)
-{
-    if (ls__dnn_use_threads(k->cpu->n_threads)) return LS_OK;
-    return ls__fail(k->cpu->device.ctx, LS_ERR_UNSUPPORTED,
-                    "kernel '%s': %d threads of OpenMP are not available: inside a parallel "
-                    "region, or limited by OMP_DYNAMIC or OMP_THREAD_LIMIT",
-                    k->kernel.name, k->cpu->n_threads);
-}
-
 static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *workspace,
                           const ls__step *step)
 {
@@ -208,9 +192,7 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
     k->y_data = buffers[k->roles.y];
     k->b_data = k->plan.task.bias ? buffers[k->roles.b] : NULL;
     k->packed = workspace;
-    k->scratch = k->packed + k->scratch_offset;
     k->failed = false;
-    if (k->plan.threaded) LS_TRY(use_threads(k));
     if (is_weights(k)) {
         ls__threads_run(k->cpu->threads, n_tasks, dnn_conv_run_task, k);
         if (k->plan.n_batches > 1)
@@ -222,7 +204,6 @@ static ls_status conv_run(ls__kernel *kernel, void *const *buffers, void *worksp
         ls__threads_run(k->cpu->threads, n_slices, run_reorder, k);
         ls__threads_run(k->cpu->threads, n_tasks, dnn_conv_run_task, k);
     }
-    if (k->plan.threaded) ls__dnn_one_thread();
     if (!k->failed) return LS_OK;
     return ls__fail(k->cpu->device.ctx, LS_ERR_DEVICE, "kernel '%s': oneDNN failed", kernel->name);
 }
@@ -321,24 +302,11 @@ static ls_status set_sizes(conv_kernel *k)
     k->packed_bytes = k->bias_offset;
     if (weights)
         k->packed_bytes += ls__round_up(ls__dnn_bytes(k->primitives[0], LS__DNN_B), LS__ALIGNMENT);
-    k->scratch_offset =
+    k->kernel.workspace_bytes =
         k->packed_bytes * (size_t)(plan->n_slices * (weights ? plan->n_batches : 1));
     const size_t copy_bytes =
         plan->n_slices > 1 ? (size_t)(t->n * k->image_pixels) * k->slice_bytes : 0;
-    const size_t scratch_bytes = k->dnn_bytes + copy_bytes;
-    k->kernel.workspace_bytes = k->scratch_offset;
-    if (!plan->threaded) return ls__cpu_reserve_scratch(k->cpu, scratch_bytes);
-    k->kernel.workspace_bytes += scratch_bytes;
-    return LS_OK;
-}
-
-/* Moves *text behind the word that it begins with; false if it begins otherwise. */
-static bool skip(const char **text, const char *word)
-{
-    const size_t length = strlen(word);
-    if (strncmp(*text, word, length) != 0) return false;
-    *text += length;
-    return true;
+    return ls__cpu_reserve_scratch(k->cpu, k->dnn_bytes + copy_bytes);
 }
 
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
@@ -346,12 +314,9 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
 {
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
-    /* Any other name becomes an empty one, which the search below reports as not found. */
-    const char *implementation = name;
-    if (!skip(&implementation, PREFIX)) implementation += strlen(name);
-    const bool threaded = skip(&implementation, THREADED);
-    if (skip(&implementation, BF16) != ls__onednn_is_bf16(op))
-        implementation += strlen(implementation);
+    /* "onednn" alone becomes an empty name, which the search below reports as not found. */
+    const size_t length = strlen(name), prefix = sizeof PREFIX - 1;
+    const char *implementation = name + (length < prefix ? length : prefix);
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);
@@ -361,12 +326,10 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
     k->relu = relu;
 
     ls_status status = LS_OK;
-    if (!ls__conv_roles_of(op->kind, &k->roles) || !ls__conv_plan_make(op, threaded, &k->plan))
+    if (!ls__conv_roles_of(op->kind, &k->roles) || !ls__conv_plan_make(op, &k->plan))
         status = ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: '%s' does not support this shape",
                           ls__op_name(op->kind), name);
-    if (status == LS_OK && threaded) status = use_threads(k);
     if (status == LS_OK) status = open_primitives(k, implementation);
-    ls__dnn_one_thread();
     if (status == LS_OK) status = open_memories(k);
     if (status == LS_OK) status = set_sizes(k);
     if (status != LS_OK) {

@@ -5,12 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The most that a core reaches, GFLOP/s, measured on Zen 3 (AVX2) and Zen 4 (AVX-512). Estimates
- * are for one thread, whatever their number, because a selection must not depend on it. */
-static double max_gflops(const ls__cpu *cpu)
-{
-    return cpu->isa == LS__ISA_AVX512 ? 115.0 : 100.0;
-}
+/* The most that a core reaches in f32, GFLOP/s, measured on a Zen 4. Estimates are for one thread,
+ * whatever their number, because a selection must not depend on it. */
+static const double MAX_GFLOPS = 115;
 
 /* The speed of products of bf16, relative to f32. Instructions of AVX512_BF16 do two where those of
  * f32 do one. Those of AMX, which is in the kernel's name, do 16, of which half is counted because
@@ -23,7 +20,7 @@ static double bf16_gain(const char *name)
  * implicit_gemm/provider.c. */
 static const double GIGABYTES = 50;
 
-/* The fraction of max_gflops that kernels reach on ResNet's layers (bench_ops): forward, backward
+/* The fraction of MAX_GFLOPS that kernels reach on ResNet's layers (bench_ops): forward, backward
  * data, backward weights. The first row whose text is in the name counts. */
 static const struct {
     const char *text;
@@ -33,7 +30,6 @@ static const struct {
     { "brdgmm_dw", { 0.38, 0.38, 0.38 } }, /* MobileNetV2's, Zen 4 */
     { "1x1", { 0.77, 0.72, 0.60 } },
     { "gemm", { 0.50, 0.70, 0.46 } },
-    { "sse41", { 0.20, 0.20, 0.20 } },
     { "", { 0.68, 0.80, 0.54 } },
 };
 enum { N_EFFICIENCIES = sizeof efficiencies / sizeof efficiencies[0] };
@@ -53,12 +49,8 @@ enum { RAGGED_VECTOR = 8, IMAGE_CHANNELS = 3 };
  * MobileNetV2's layers. */
 static const double DEPTHWISE_AS_OTHER = 0.07;
 static const double RUN_MS = 0.005;
-/* The factor for kernels that oneDNN threads, so that of two equal ones the deterministic one is
- * first. */
-static const double THREADED = 1.05;
 
-static double dnn_conv_cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__conv_plan *plan,
-                               const char *name)
+static double dnn_conv_cost_ms(const ls__op *op, const ls__conv_plan *plan, const char *name)
 {
     const ls__dnn_conv *t = &plan->task;
     int i = 0;
@@ -75,13 +67,8 @@ static double dnn_conv_cost_ms(const ls__cpu *cpu, const ls__op *op, const ls__c
     const bool depthwise =
         t->groups > 1 && t->groups == plan->x_channels && t->groups == plan->y_channels;
     if (depthwise && !strstr(name, "_dw")) efficiency *= DEPTHWISE_AS_OTHER;
-    double gflops = max_gflops(cpu) * efficiency, ms = RUN_MS;
-    if (t->bf16) {
-        gflops *= bf16_gain(name);
-        ms += ls__op_bytes(op) / (GIGABYTES * 1e6);
-    }
-    ms += ls__op_flops(op) / (gflops * 1e6);
-    return plan->threaded ? THREADED * ms : ms;
+    const double gflops = MAX_GFLOPS * efficiency * bf16_gain(name);
+    return RUN_MS + ls__op_bytes(op) / (GIGABYTES * 1e6) + ls__op_flops(op) / (gflops * 1e6);
 }
 
 /* Names of the kernels that can run both the larger and the smaller sub-batches. */
@@ -104,28 +91,16 @@ static int list_names(ls__cpu *cpu, const ls__conv_plan *plan, char (*names)[LS_
     return n_both;
 }
 
-static int list_kernels(ls__cpu *cpu, const ls__op *op, bool threaded, ls__candidate *out, int max)
+int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
     ls__conv_plan plan;
     char names[LS__MAX_CANDIDATES][LS__DNN_NAME_SIZE];
-    if (!ls__conv_plan_make(op, threaded, &plan)) return 0;
+    if (!ls__conv_plan_make(op, &plan)) return 0;
     const int n = (int)ls__min_i64(list_names(cpu, &plan, names), max);
     for (int i = 0; i < n; i++) {
-        snprintf(out[i].name, sizeof out[i].name, "onednn %s%s%.*s", threaded ? "threaded " : "",
-                 plan.task.bf16 ? "bf16 " : "", LS__CUT(names[i], 37));
-        out[i].deterministic = !threaded;
-        out[i].cost_ms = dnn_conv_cost_ms(cpu, op, &plan, out[i].name);
-    }
-    return n;
-}
-
-int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
-{
-    int n = list_kernels(cpu, op, false, out, max);
-    if (cpu->device.ctx->config.deterministic != LS_DETERMINISTIC_STRICT &&
-        ls__dnn_use_threads(cpu->n_threads)) {
-        n += list_kernels(cpu, op, true, out + n, max - n);
-        ls__dnn_one_thread();
+        snprintf(out[i].name, sizeof out[i].name, "onednn %.*s", LS__CUT(names[i], 37));
+        out[i].deterministic = true;
+        out[i].cost_ms = dnn_conv_cost_ms(op, &plan, out[i].name);
     }
     /* best first */
     for (int i = 1; i < n; i++)

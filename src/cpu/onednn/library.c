@@ -1,7 +1,6 @@
-/* library.c: oneDNN's version, its threads, its matrix product. */
+/* library.c: oneDNN's version, its threads, its instruction set. */
 #include "base/error.h"
 #include "base/isa.h"
-#include "base/signals.h"
 #include "cpu/onednn/api.h"
 #include "cpu/onednn/openmp.h"
 #include "cpu/onednn/primitive.h"
@@ -19,13 +18,6 @@ int ls__dnn_one_thread(void)
 void ls__dnn_restore_threads(int n_threads)
 {
     if (n_threads != 1) omp_set_num_threads(n_threads);
-}
-
-bool ls__dnn_use_threads(int n_threads)
-{
-    if (omp_in_parallel() || omp_get_dynamic() || omp_get_thread_limit() < n_threads) return false;
-    omp_set_num_threads(n_threads);
-    return true;
 }
 
 void ls__dnn_version(char *text, size_t size)
@@ -117,16 +109,4 @@ ls_status ls__dnn_check(ls_context *ctx)
                         "oneDNN %d.%d.%d: got threads of kind %u, expected OpenMP or none",
                         v->major, v->minor, v->patch, v->cpu_runtime);
     return LS_OK;
-}
-
-bool ls__dnn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                   int64_t ldc)
-{
-    sigset_t before;
-    ls__block_signals(&before); /* see ls__dnn_run */
-    const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n,
-                                            k, 1.0f, a, lda, b, ldb, beta, c, ldc);
-    ls__restore_signals(&before);
-    return status == dnnl_success;
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    /* Free memory for a call of oneDNN. The largest measured need is 16.3 MiB: the first dnnl_sgemm
-     * compiles all matrix products (2.6.3, AVX-512). A convolution's kernels take 2.5 MiB. */
+    /* Free memory for a call of oneDNN. The largest measured need is 16.3 MiB: the first product
+     * compiles all of oneDNN's sgemm (2.6.3, AVX-512). A convolution's kernels take 2.5 MiB. */
     HEADROOM_BYTES = 48 << 20,
     THREAD_BYTES = 16 << 10
 };

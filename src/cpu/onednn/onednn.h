@@ -1,18 +1,14 @@
-/* onednn.h: convolution and linear layers through oneDNN.
+/* onednn.h: convolutions and linear layers in bf16 through oneDNN, for processors that multiply
+ * bf16. Our own kernels are as fast in f32, so oneDNN has no others here.
  *
  * An op is a list of tasks cut by shape alone. Each task is one oneDNN primitive, created and run
- * by one thread, so bits do not depend on the number of threads.
+ * by one thread, so bits do not depend on the number of threads. A linear layer is a 1x1
+ * convolution, whose pixels are rows of x.
  *
- * Ops in bf16 are offered if the processor multiplies bf16 (AVX512_BF16, AMX) and
- * ONEDNN_MAX_CPU_ISA allows it: operands and results are bf16, sums and the gradients of weights
- * f32. With plain AVX-512 oneDNN has bf16 kernels of f32 instructions, which are no faster. They
- * are not offered, except by tests.
- *
- * Kernels whose names begin with "onednn threaded" are the exception: convolutions as other
- * programs use oneDNN, one primitive for the whole batch, which oneDNN splits by the number of
- * threads. They are marked as not deterministic and are offered only if the context allows such
- * kernels. They measure the cost of tasks cut by shape, and show that tests of the number of
- * threads can fail. */
+ * Kernels are offered if the processor has AVX512_BF16 or AMX and ONEDNN_MAX_CPU_ISA allows it:
+ * operands and results are bf16, sums and the gradients of weights f32. With plain AVX-512 oneDNN
+ * has bf16 kernels of f32 instructions, which are no faster. They are not offered, except by tests.
+ */
 #ifndef LS_CPU_ONEDNN_ONEDNN_H
 #define LS_CPU_ONEDNN_ONEDNN_H
 
@@ -52,18 +48,11 @@ ls_status ls__onednn_lend(ls_context *ctx, ls__onednn *onednn, const char *what)
  * taken memory since begin. */
 ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, bool *has_run);
 
-static inline bool ls__onednn_is_bf16(const ls__op *op)
-{
-    return op->operands[0].dtype == LS_BF16;
-}
-
-/* These implement ls__cpu_provider's slots. The caller makes OpenMP single-threaded. */
+/* These implement ls__cpu_provider's slots for convolutions in bf16. The caller makes OpenMP
+ * single-threaded. */
 int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
-/* relu: of the result of a forward op in bf16. */
+/* relu: of the result of a forward op. */
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
                                ls__kernel **out);
-int ls__onednn_linear_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
-ls_status ls__onednn_linear_open(ls__cpu *cpu, const ls__op *op, const char *name,
-                                 ls__kernel **out);
 
 #endif

@@ -1,7 +1,7 @@
 /* plan.c: see plan.h.
  *
- * Measured on one core of a Zen 3, 512 KB L2, with activations in nChw8c, which are not used any
- * more, and so without the copies of slices; GFLOP/s of forward, backward data, backward weights;
+ * Measured on one core of a Zen 3, 512 KB L2, in f32 with activations in nChw8c, and so without the
+ * copies of slices; GFLOP/s of forward, backward data, backward weights;
  * the core reaches 102 at most:
  *   3x3 512->512 at 4x4, batch 32                   53, 57, 29
  *   the same in slices of 128 output channels       84, 95, 62
@@ -103,7 +103,7 @@ static bool taps_read_pixels(const ls__dnn_conv *t)
     return true;
 }
 
-bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out)
+bool ls__conv_plan_make(const ls__op *op, ls__conv_plan *out)
 {
     static const ls__dnn_direction directions[LS__N_OPS] = {
         [LS__OP_CONV2D] = LS__DNN_FORWARD,
@@ -113,13 +113,11 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out)
     ls__conv_roles roles;
     if (!ls__conv_roles_of(op->kind, &roles)) return false;
     const ls__operand *x = &op->operands[roles.x], *y = &op->operands[roles.y];
-    *out = (ls__conv_plan){ .threaded = threaded,
-                            .images = x->shape.dims[0],
+    *out = (ls__conv_plan){ .images = x->shape.dims[0],
                             .x_channels = x->shape.dims[3],
                             .y_channels = y->shape.dims[3] };
     ls__dnn_conv *t = &out->task;
     t->direction = directions[op->kind];
-    t->bf16 = ls__onednn_is_bf16(op);
     t->bias = ls__conv_has_bias(op, &roles);
     t->groups = op->u.conv.groups;
     t->x_channels = out->x_channels;
@@ -132,14 +130,8 @@ bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out)
         t->padding[i] = op->u.conv.padding[i];
         t->dilation[i] = op->u.conv.dilation[i];
     }
-    /* oneDNN does not write dw of other convolutions in bf16 (2.6.3), or writes stale memory (3.2).
-     */
-    if (t->bf16 && t->direction == LS__DNN_WEIGHTS && !taps_read_pixels(t)) return false;
-    if (threaded) {
-        t->n = out->images;
-        out->n_batches = out->n_larger = out->n_slices = 1;
-    } else {
-        cut_tasks(out, ls__op_flops(op));
-    }
+    /* oneDNN does not write dw of other convolutions (2.6.3), or writes stale memory (3.2). */
+    if (t->direction == LS__DNN_WEIGHTS && !taps_read_pixels(t)) return false;
+    cut_tasks(out, ls__op_flops(op));
     return true;
 }

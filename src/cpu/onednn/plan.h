@@ -9,7 +9,6 @@
  * weights, of x's channels in backward data. */
 typedef struct ls__conv_plan {
     ls__dnn_conv task; /* of one task; its n is the larger number of images */
-    bool threaded;     /* by oneDNN: one task, the whole op */
     int64_t images, n_batches;
     int64_t n_larger; /* number of sub-batches with task.n images; the others have one less */
     int64_t n_slices;
@@ -17,7 +16,7 @@ typedef struct ls__conv_plan {
 } ls__conv_plan;
 
 /* A function of the op's shape. False if oneDNN computes wrong results for it. */
-bool ls__conv_plan_make(const ls__op *op, bool threaded, ls__conv_plan *out);
+bool ls__conv_plan_make(const ls__op *op, ls__conv_plan *out);
 
 int64_t ls__conv_plan_first_image(const ls__conv_plan *plan, int64_t batch);
 

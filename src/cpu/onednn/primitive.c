@@ -78,7 +78,7 @@ fail:
 static dnnl_data_type_t dnn_data_type(const ls__dnn_conv *c, ls__dnn_argument argument)
 {
     const bool weights = argument == LS__DNN_W || argument == LS__DNN_B;
-    return c->bf16 && !(weights && c->direction == LS__DNN_WEIGHTS) ? dnnl_bf16 : dnnl_f32;
+    return weights && c->direction == LS__DNN_WEIGHTS ? dnnl_f32 : dnnl_bf16;
 }
 
 size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument)
@@ -160,11 +160,10 @@ static const char *primitive_name(const_dnnl_primitive_desc_t description)
     return name ? name : "";
 }
 
-/* oneDNN's reference is slower than ours. SSE kernels are listed only if there are no others. */
-static bool is_useful(const char *name, int n_found)
+/* oneDNN's reference kernels are slow. */
+static bool is_useful(const char *name)
 {
-    if (strncmp(name, "ref", 3) == 0 || strlen(name) >= LS__DNN_NAME_SIZE) return false;
-    return n_found == 0 || !strstr(name, "sse41");
+    return strncmp(name, "ref", 3) != 0 && strlen(name) < LS__DNN_NAME_SIZE;
 }
 
 typedef struct name_list {
@@ -176,7 +175,7 @@ static bool add_name(void *arg, const_dnnl_primitive_desc_t description)
 {
     name_list *list = arg;
     const char *name = primitive_name(description);
-    bool is_new = list->n < list->max && is_useful(name, list->n);
+    bool is_new = list->n < list->max && is_useful(name);
     for (int i = 0; i < list->n; i++) is_new &= strcmp(list->names[i], name) != 0;
     if (is_new) snprintf(list->names[list->n++], LS__DNN_NAME_SIZE, "%s", name);
     return list->n < list->max;

@@ -1,9 +1,7 @@
 /* primitive.h: the only calls of oneDNN, 2.x or 3.x.
  *
  * Primitives are created and run by one thread (ls__dnn_one_thread), with an explicit algorithm
- * and scratch memory from us, so their bits are a function of their shapes alone. Between
- * ls__dnn_use_threads and ls__dnn_one_thread oneDNN splits the work by the number of threads
- * instead. */
+ * and scratch memory from us, so their bits are a function of their shapes alone. */
 #ifndef LS_CPU_ONEDNN_PRIMITIVE_H
 #define LS_CPU_ONEDNN_PRIMITIVE_H
 
@@ -32,10 +30,6 @@ bool ls__dnn_has_bf16(void);
  * number that it used before, which ls__dnn_restore_threads sets again. */
 int ls__dnn_one_thread(void);
 void ls__dnn_restore_threads(int n_threads);
-/* Makes OpenMP use n threads when called from this thread. False, and nothing is changed, inside a
- * parallel region and if the user allows fewer: a primitive made for n threads would wait forever
- * for the missing ones. */
-bool ls__dnn_use_threads(int n_threads);
 
 typedef enum ls__dnn_direction {
     LS__DNN_FORWARD, /* y from x, w, b */
@@ -44,11 +38,10 @@ typedef enum ls__dnn_direction {
     LS__DNN_N_DIRECTIONS
 } ls__dnn_direction;
 
-/* The convolution of one task; x and y are N,H,W,C. */
+/* The convolution of one task in bf16, with dw and db in f32; x and y are N,H,W,C. */
 typedef struct ls__dnn_conv {
     ls__dnn_direction direction;
     bool bias;
-    bool bf16; /* x, w, y, b; dw and db are f32. Else all are f32 */
     int64_t n, groups;
     int64_t x_channels, x_size[2], y_channels, y_size[2];  /* height, width */
     int64_t kernel[2], stride[2], padding[2], dilation[2]; /* dilation 1: none */
@@ -100,11 +93,5 @@ void ls__dnn_memory_close(ls__dnn_memory *memory);
  * failed. */
 bool ls__dnn_run(const ls__dnn_primitive *primitive, int thread,
                  ls__dnn_memory *const memories[LS__DNN_N_ARGUMENTS]);
-
-/* C [m,n] = A [m,k] B [k,n] + beta C; lda, ldb, ldc: floats from row to row; a transposed operand
- * is stored as its transpose. False if oneDNN failed. */
-bool ls__dnn_sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                   const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                   int64_t ldc);
 
 #endif

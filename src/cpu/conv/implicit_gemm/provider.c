@@ -4,26 +4,11 @@
 
 static const double GIGABYTES = 50;
 
-/* The linear layers that our own kernels run faster than oneDNN's sgemm, whose cost is that of 60
- * Gflop/s: measured by bench_ops on a Sapphire Rapids, with AVX2 and with AVX-512, forward before
- * swapped.c. They took 0.6 to 0.95 of its time, others 0.9 to 1.3 of it. */
-static const struct {
-    int64_t min_weights, min_rows, max_rows;
-} faster[LS__N_OPS] = {
-    [LS__OP_LINEAR] = { 1 << 18, 32, 512 },
-    [LS__OP_LINEAR_BACKWARD_DATA] = { 1 << 20, 48, 256 },
-    [LS__OP_LINEAR_BACKWARD_WEIGHTS] = { 1 << 20, 48, 128 },
-};
-
 static double linear_cost_ms(const ls__op *op)
 {
-    static const double FASTER = 80, OTHER = 50;  /* Gflop/s */
+    static const double LINEAR_GFLOPS = 60;
     static const double CONVERTED_GIGABYTES = 10; /* in bf16 and f32, as emulation's casts */
-    const int64_t rows = op->operands[0].shape.dims[0];
-    const double weights = ls__op_flops(op) / (2 * (double)rows);
-    const bool is_faster = rows >= faster[op->kind].min_rows && rows <= faster[op->kind].max_rows &&
-                           weights >= (double)faster[op->kind].min_weights;
-    const double ms = ls__op_flops(op) / ((is_faster ? FASTER : OTHER) * 1e6);
+    const double ms = ls__op_flops(op) / (LINEAR_GFLOPS * 1e6);
     return op->operands[0].dtype == LS_BF16
                ? ms + 3 * ls__op_bytes(op) / (CONVERTED_GIGABYTES * 1e6)
                : ms + ls__op_bytes(op) / (GIGABYTES * 1e6);
@@ -54,9 +39,8 @@ static double gather_ms(const ls__op *op, const ls__implicit_gemm_shape *s)
 }
 
 /* Measured by bench_ops on the layers of the ResNets on a Zen 3, whose core reaches 103 Gflop/s.
- * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights), about as
- * oneDNN's do, but a step of resnet50 with oneDNN's was 2 % faster. So their cost is
- * set higher, and native arithmetic selects them only if oneDNN has no kernel. */
+ * 1x1 kernels run at 88, 90 and 79 Gflop/s (forward, backward by data, backward weights); their
+ * estimates are lower, and stay so because selections, and so bits, follow from them. */
 static double conv_cost_ms(const ls__op *op)
 {
     const ls__implicit_gemm_shape s = ls__implicit_gemm_shape_of(op);
