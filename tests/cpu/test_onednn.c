@@ -58,6 +58,7 @@ static void check_lists(ls_context *ctx, ls_context *other, const op_case *c)
     ls__candidate one[LS__MAX_CANDIDATES], many[LS__MAX_CANDIDATES];
     const int n = list_kernels(ctx, c, one), m = list_kernels(other, c, many);
     ck_assert_int_eq(n, m);
+    int n_onednn = 0;
     for (int i = 0; i < n; i++) {
         /* the choice must not depend on the number of threads */
         ck_assert_str_eq(one[i].name, many[i].name);
@@ -66,9 +67,9 @@ static void check_lists(ls_context *ctx, ls_context *other, const op_case *c)
         ck_assert(is_conv_or_linear(c->op.kind));
         ck_assert(one[i].deterministic);
         ck_assert(one[i].cost_ms > 0 && one[i].cost_ms < 1e6);
-        for (int j = 0; j < i; j++) ck_assert_str_ne(one[i].name, one[j].name);
-        if (i > 0 && is_onednn(one[i - 1].name)) ck_assert(one[i - 1].cost_ms <= one[i].cost_ms);
+        n_onednn++;
     }
+    ck_assert_int_le(n_onednn, 1);
 }
 
 START_TEST(lists)

@@ -41,19 +41,6 @@ static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine
     }
 }
 
-static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
-                               const_dnnl_primitive_attr_t attributes,
-                               const_dnnl_primitive_desc_t hint, ls__dnn_visitor visit, void *arg)
-{
-    dnnl_primitive_desc_t description;
-    dnnl_status_t s = first(a, engine, attributes, hint, &description);
-    if (s != dnnl_success) return s;
-    while (s == dnnl_success && visit(arg, description))
-        s = dnnl_primitive_desc_next_impl(description);
-    dnnl_primitive_desc_destroy(description);
-    return s == dnnl_out_of_memory ? s : dnnl_success;
-}
-
 #else
 
 const_dnnl_memory_desc_t ls__dnn_format(const dnnl_memory_desc_t *format)
@@ -100,31 +87,6 @@ static dnnl_status_t first(const ls__dnn_conv_arguments *a, dnnl_engine_t engine
     return s == dnnl_success ? dnnl_primitive_desc_create(out, &op, attributes, engine, hint) : s;
 }
 
-static dnnl_status_t visit_all(const ls__dnn_conv_arguments *a, dnnl_engine_t engine,
-                               const_dnnl_primitive_attr_t attributes,
-                               const_dnnl_primitive_desc_t hint, ls__dnn_visitor visit, void *arg)
-{
-    dnnl_convolution_desc_t op; /* the iterator keeps a pointer to it */
-    dnnl_primitive_desc_iterator_t iterator;
-    dnnl_status_t s = describe_conv(a, &op);
-    if (s == dnnl_success)
-        s = dnnl_primitive_desc_iterator_create(&iterator, &op, attributes, engine, hint);
-    if (s != dnnl_success) return s;
-    bool more = true;
-    while (more && s == dnnl_success) {
-        dnnl_primitive_desc_t description = dnnl_primitive_desc_iterator_fetch(iterator);
-        if (!description) {
-            s = dnnl_out_of_memory;
-            break;
-        }
-        more = visit(arg, description);
-        if (more) s = dnnl_primitive_desc_iterator_next(iterator);
-        dnnl_primitive_desc_destroy(description);
-    }
-    dnnl_primitive_desc_iterator_destroy(iterator);
-    return s == dnnl_out_of_memory ? s : dnnl_success;
-}
-
 #endif
 
 dnnl_status_t ls__dnn_format_query(dnnl_memory_desc_t *format,
@@ -134,9 +96,8 @@ dnnl_status_t ls__dnn_format_query(dnnl_memory_desc_t *format,
     return copy_format(dnnl_primitive_desc_query_md(description, query, index), format);
 }
 
-dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
-                            const_dnnl_primitive_attr_t attributes, ls__dnn_visitor visit,
-                            void *arg)
+dnnl_status_t ls__dnn_describe(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
+                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out)
 {
     dnnl_primitive_desc_t hint = NULL;
     if (arguments->kind != dnnl_forward_training) {
@@ -147,7 +108,7 @@ dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine
         if (s == dnnl_out_of_memory) return s;
         if (s != dnnl_success) hint = NULL;
     }
-    const dnnl_status_t s = visit_all(arguments, engine, attributes, hint, visit, arg);
+    const dnnl_status_t s = first(arguments, engine, attributes, hint, out);
     if (hint) dnnl_primitive_desc_destroy(hint);
-    return s == dnnl_unimplemented ? dnnl_success : s;
+    return s;
 }

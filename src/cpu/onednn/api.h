@@ -1,12 +1,10 @@
-/* api.h: the calls that differ between oneDNN 2.x and 3.x. Version 2 describes an op in a struct
- * and has an iterator over its implementations; version 3 has neither, and its memory formats are
- * objects. Only api.c depends on the version of the header. */
+/* api.h: the calls that differ between oneDNN 2.x and 3.x. Version 2 describes an op in a struct;
+ * version 3 does not, and its memory formats are objects. Only api.c depends on the version of the
+ * header. */
 #ifndef LS_CPU_ONEDNN_API_H
 #define LS_CPU_ONEDNN_API_H
 
 #include <oneapi/dnnl/dnnl.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #if DNNL_VERSION_MAJOR < 3
 /* Version 3's names. */
@@ -32,12 +30,9 @@ typedef struct ls__dnn_conv_arguments {
     dnnl_dims_t stride, padding, dilation;
 } ls__dnn_conv_arguments;
 
-typedef bool (*ls__dnn_visitor)(void *arg, const_dnnl_primitive_desc_t description);
-
-/* Calls `visit` with each implementation that can run the convolution, best first, until it returns
- * false. Success also if there is none; dnnl_out_of_memory if some may be missing. */
-dnnl_status_t ls__dnn_visit(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
-                            const_dnnl_primitive_attr_t attributes, ls__dnn_visitor visit,
-                            void *arg);
+/* Makes the description of oneDNN's first implementation that can run the convolution.
+ * dnnl_unimplemented if there is none. */
+dnnl_status_t ls__dnn_describe(const ls__dnn_conv_arguments *arguments, dnnl_engine_t engine,
+                               const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *out);
 
 #endif

@@ -48,10 +48,8 @@ ls_status ls__onednn_lend(ls_context *ctx, ls__onednn *onednn, const char *what)
  * taken memory since begin. */
 ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, bool *has_run);
 
-/* These implement ls__cpu_provider's slots for convolutions in bf16. The caller makes OpenMP
- * single-threaded. */
-int ls__onednn_conv_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max);
-/* relu: of the result of a forward op. */
+/* Makes a kernel of a convolution in bf16. relu: of the result of a forward op. The caller makes
+ * OpenMP single-threaded. */
 ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const char *name,
                                ls__kernel **out);
 

@@ -9,9 +9,5 @@
 
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int);
-extern int omp_in_parallel(void);
-extern int omp_get_dynamic(void);
-extern void omp_set_dynamic(int);
-extern int omp_get_thread_limit(void);
 
 #endif

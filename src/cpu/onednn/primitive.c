@@ -87,10 +87,10 @@ size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument
 }
 
 static dnnl_status_t activation_format(int64_t n, int64_t channels, const int64_t *size,
-                                       dnnl_data_type_t type, dnnl_memory_desc_t *out)
+                                       dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = { n, channels, size[0], size[1] };
-    return dnnl_memory_desc_create_with_tag(out, 4, dims, type, dnnl_nhwc);
+    return dnnl_memory_desc_create_with_tag(out, 4, dims, dnnl_bf16, dnnl_nhwc);
 }
 
 /* [O,I,kh,kw], with groups [G,O/G,I/G,kh,kw]; dense in memory order O,kh,kw,I with row_channels
@@ -131,9 +131,8 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
         .dilation = { c->dilation[0] - 1, c->dilation[1] - 1 }, /* 0: none */
     };
     const dnnl_dims_t b_dims = { c->y_channels };
-    const dnnl_data_type_t type = dnn_data_type(c, LS__DNN_X);
-    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, type, &out->x);
-    if (s == dnnl_success) s = activation_format(c->n, c->y_channels, c->y_size, type, &out->y);
+    dnnl_status_t s = activation_format(c->n, c->x_channels, c->x_size, &out->x);
+    if (s == dnnl_success) s = activation_format(c->n, c->y_channels, c->y_size, &out->y);
     if (s == dnnl_success) s = weight_format(c, 0, &out->w);
     if (s == dnnl_success && c->bias)
         s = dnnl_memory_desc_create_with_tag(&out->b, 1, b_dims, dnn_data_type(c, LS__DNN_B),
@@ -142,53 +141,36 @@ static dnnl_status_t arguments_open(const ls__dnn_conv *c, ls__dnn_conv_argument
     return s;
 }
 
-static dnnl_status_t visit_implementations(const ls__dnn *dnn, const ls__dnn_conv *conv,
-                                           ls__dnn_visitor visit, void *arg)
+static dnnl_status_t describe(const ls__dnn *dnn, const ls__dnn_conv *conv,
+                              dnnl_primitive_desc_t *out)
 {
     ls__dnn_conv_arguments arguments;
     dnnl_status_t s = arguments_open(conv, &arguments);
     if (s != dnnl_success) return s;
-    s = ls__dnn_visit(&arguments, dnn->engine, dnn->attributes, visit, arg);
+    s = ls__dnn_describe(&arguments, dnn->engine, dnn->attributes, out);
     arguments_close(&arguments);
     return s;
 }
 
-static const char *primitive_name(const_dnnl_primitive_desc_t description)
+/* Copies the name; an empty one for oneDNN's reference, which is slower than ours. */
+static void copy_name(const_dnnl_primitive_desc_t description, char name[LS__DNN_NAME_SIZE])
 {
-    const char *name = NULL;
-    dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &name);
-    return name ? name : "";
+    const char *text = NULL;
+    dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, &text);
+    const bool is_useful = text && strncmp(text, "ref", 3) != 0 && strlen(text) < LS__DNN_NAME_SIZE;
+    snprintf(name, LS__DNN_NAME_SIZE, "%s", is_useful ? text : "");
 }
 
-/* oneDNN's reference kernels are slow. */
-static bool is_useful(const char *name)
+ls_status ls__dnn_conv_name(ls__dnn *dnn, const ls__dnn_conv *conv, char name[LS__DNN_NAME_SIZE])
 {
-    return strncmp(name, "ref", 3) != 0 && strlen(name) < LS__DNN_NAME_SIZE;
-}
-
-typedef struct name_list {
-    char (*names)[LS__DNN_NAME_SIZE];
-    int n, max;
-} name_list;
-
-static bool add_name(void *arg, const_dnnl_primitive_desc_t description)
-{
-    name_list *list = arg;
-    const char *name = primitive_name(description);
-    bool is_new = list->n < list->max && is_useful(name);
-    for (int i = 0; i < list->n; i++) is_new &= strcmp(list->names[i], name) != 0;
-    if (is_new) snprintf(list->names[list->n++], LS__DNN_NAME_SIZE, "%s", name);
-    return list->n < list->max;
-}
-
-int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__DNN_NAME_SIZE],
-                      int max)
-{
-    name_list list = { names, 0, max };
-    const dnnl_status_t s = visit_implementations(dnn, conv, add_name, &list);
-    if (s != dnnl_out_of_memory) return list.n;
-    dnn_fail(dnn->ctx, "list of kernels", s);
-    return 0;
+    dnnl_primitive_desc_t description;
+    const dnnl_status_t s = describe(dnn, conv, &description);
+    name[0] = '\0';
+    if (s == dnnl_out_of_memory) return dnn_fail(dnn->ctx, "name of a kernel", s);
+    if (s != dnnl_success) return LS_OK;
+    copy_name(description, name);
+    dnnl_primitive_desc_destroy(description);
+    return LS_OK;
 }
 
 /* How oneDNN names the operands of each direction. The bias is the second of its query. */
@@ -222,20 +204,6 @@ static dnnl_status_t create(const_dnnl_primitive_desc_t description, ls__dnn_pri
     return s == dnnl_success ? dnnl_primitive_create(&p->primitive, description) : s;
 }
 
-typedef struct search {
-    const char *name;
-    ls__dnn_primitive *primitive;
-    dnnl_status_t status;
-} search;
-
-static bool open_if_named(void *arg, const_dnnl_primitive_desc_t description)
-{
-    search *s = arg;
-    if (strcmp(primitive_name(description), s->name) != 0) return true;
-    s->status = create(description, s->primitive);
-    return false;
-}
-
 static ls_status primitive_alloc(ls__dnn *dnn, ls__dnn_primitive **out)
 {
     *out = ls__zalloc(dnn->ctx, sizeof **out);
@@ -247,17 +215,21 @@ static ls_status primitive_alloc(ls__dnn *dnn, ls__dnn_primitive **out)
 ls_status ls__dnn_conv_open(ls__dnn *dnn, const ls__dnn_conv *conv, const char *name,
                             ls__dnn_primitive **out)
 {
-    search found = { .name = name };
+    dnnl_primitive_desc_t description;
+    char found[LS__DNN_NAME_SIZE] = "";
     LS_TRY(primitive_alloc(dnn, out));
-    found.primitive = *out;
     (*out)->conv = *conv;
-    dnnl_status_t s = visit_implementations(dnn, conv, open_if_named, &found);
-    if (s == dnnl_success) s = found.status;
+    dnnl_status_t s = describe(dnn, conv, &description);
+    if (s == dnnl_success) {
+        copy_name(description, found);
+        if (found[0] && strcmp(found, name) == 0) s = create(description, *out);
+        dnnl_primitive_desc_destroy(description);
+    }
     if (s == dnnl_success && (*out)->primitive) return LS_OK;
     ls__dnn_primitive_close(out);
-    if (s != dnnl_success) return dnn_fail(dnn->ctx, name, s);
-    return ls__fail(dnn->ctx, LS_ERR_NOT_FOUND, "oneDNN: no kernel '%s' for this convolution",
-                    name);
+    if (s != dnnl_success && s != dnnl_unimplemented) return dnn_fail(dnn->ctx, name, s);
+    return ls__fail(dnn->ctx, LS_ERR_NOT_FOUND,
+                    "oneDNN: no kernel '%s' for this convolution; it prefers '%s'", name, found);
 }
 
 ls_status ls__dnn_reorder_open(const ls__dnn_primitive *conv, int64_t row_channels,

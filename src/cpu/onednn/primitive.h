@@ -60,13 +60,12 @@ typedef enum ls__dnn_argument {
 
 size_t ls__dnn_element_bytes(const ls__dnn_conv *conv, ls__dnn_argument argument);
 
-/* Lists the names of the compiled implementations that can run it ("jit:avx2"), without oneDNN's
- * slow reference. Returns 0 with the error in the context if there was no memory for a complete
- * list, because a shorter one could change which kernel is selected. */
+/* Sets the name of the implementation that oneDNN prefers ("jit:avx512_core_amx_bf16"); an empty
+ * one if it has only its slow reference. */
 enum { LS__DNN_NAME_SIZE = 38 };
-int ls__dnn_conv_list(ls__dnn *dnn, const ls__dnn_conv *conv, char (*names)[LS__DNN_NAME_SIZE],
-                      int max);
-/* Makes the primitive of that name. */
+ls_status ls__dnn_conv_name(ls__dnn *dnn, const ls__dnn_conv *conv, char name[LS__DNN_NAME_SIZE]);
+/* Makes the primitive of the implementation that oneDNN prefers. LS_ERR_NOT_FOUND if it has
+ * another name. */
 ls_status ls__dnn_conv_open(ls__dnn *dnn, const ls__dnn_conv *conv, const char *name,
                             ls__dnn_primitive **out);
 /* A reorder from dense weights, [out][kh][kw][in/groups] whose rows may belong to a tensor with
