@@ -185,7 +185,7 @@ int main(int argc, char **argv)
         { "--threads", BENCH_COUNT, &o.threads, "without it, or 0, all" },
         { "--steps", BENCH_NUMBER, &o.steps, "to time; without it each net's own" },
         { "--warmup", BENCH_COUNT, &o.warmup, "steps before" },
-        { "--native", BENCH_FLAG, &o.native, "native arithmetic: with oneDNN's kernels" },
+        { "--native", BENCH_FLAG, &o.native, "native arithmetic: oneDNN's kernels in bf16" },
         { "--benchmark", BENCH_FLAG, &o.tune, "choose kernels by timing them" },
         { "--ops", BENCH_FLAG, &o.ops, "a table of where the time goes, on stderr" },
         { 0 },

@@ -290,7 +290,7 @@ int main(int argc, char **argv)
         { "--steps", BENCH_NUMBER, &o.steps, "timed steps" },
         { "--warmup", BENCH_COUNT, &o.warmup,
           "untimed steps before; the first is reported separately" },
-        { "--native", BENCH_FLAG, &o.native, "native arithmetic: with oneDNN's kernels" },
+        { "--native", BENCH_FLAG, &o.native, "native arithmetic: oneDNN's kernels in bf16" },
         { "--benchmark", BENCH_FLAG, &o.tune, "select kernels by timing them" },
         { "--algorithm-cache", BENCH_TEXT, &o.algorithm_cache,
           "algorithm cache: read if it exists, then written" },

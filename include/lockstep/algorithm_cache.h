@@ -27,9 +27,9 @@
  *     "lockstep": "0.1.0",
  *     "device": "cpu",
  *     "libraries": "oneDNN 2.6.3, own kernels 5.2",
- *     "processor": "AVX2, ...",
+ *     "processor": "oneDNN AVX-512 AMX, ...",
  *     "kernels": {
- *       "conv2d x=8x32x32x3 w=16x3x3x3 b=- y=8x32x32x16 padding=1x1": "onednn jit:avx2"
+ *       "conv2d x=8x32x32x3 w=16x3x3x3 b=- y=8x32x32x16 padding=1x1": "implicit gemm"
  *     }
  *   }
  *

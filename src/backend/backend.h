@@ -34,8 +34,8 @@ typedef struct ls__step {
 /* A kernel that could run an op. */
 enum { LS__KERNEL_NAME_SIZE = 128, LS__MAX_CANDIDATES = 72 };
 typedef struct ls__candidate {
-    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx2", "winograd 4x4": unique among an op's
-                                        candidates */
+    char name[LS__KERNEL_NAME_SIZE]; /* "onednn jit:avx512_core_amx_bf16", "winograd 4x4": unique
+                                        among an op's candidates */
     bool deterministic;
     double cost_ms; /* estimate, comparable between candidates and ops. On the CPU for one thread,
                        because the selection must not depend on their number. */
@@ -82,7 +82,7 @@ typedef struct ls__backend {
     const char *(*describe)(const ls__device *device);
     int (*threads)(const ls__device *device);
     /* Results may depend on these two and the kernels' names: the numeric libraries with their
-     * versions, "own kernels 5"; the processor, "AVX2, oneDNN AVX2, caches 32 KiB, 512 KiB", "" if
+     * versions, "own kernels 5"; the processor, "oneDNN AVX-512 AMX, caches 48 KiB", "" if
      * they do not depend on it. */
     const char *(*libraries)(const ls__device *device);
     const char *(*processor)(const ls__device *device);

@@ -93,10 +93,9 @@ bool ls__isa_multiplies_bf16(void)
 #endif
 }
 
-bool ls__isa_limit(ls__isa *out)
+bool ls__isa_is_limited(void)
 {
     detect_once();
-    *out = detected.limit;
     return detected.has_limit;
 }
 

@@ -20,8 +20,8 @@ const char *ls__isa_name(ls__isa isa); /* "AVX2" */
 /* Whether the processor multiplies bf16, by AVX512_BF16 or AMX, and LOCKSTEP_MAX_ISA is not set. */
 bool ls__isa_multiplies_bf16(void);
 
-/* Whether LOCKSTEP_MAX_ISA is set; *out is its value. */
-bool ls__isa_limit(ls__isa *out);
+/* Whether LOCKSTEP_MAX_ISA is set. Products of bf16 are beyond all of its values. */
+bool ls__isa_is_limited(void);
 /* LS_ERR_INVALID if it is set to anything else. */
 ls_status ls__isa_check(ls_context *ctx);
 

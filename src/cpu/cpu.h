@@ -5,11 +5,11 @@
  * convolutions as matrix products, of every kind, and linear layers), depthwise (our own
  * depthwise convolutions), oneDNN (convolution, linear), own (cpu/ops: our own kernels of the other
  * ops, of fixed order). A seventh, emulated, runs ops with 16-bit operands through their f32
- * kernels. Winograd, implicit gemm, depthwise and own also have bf16 kernels, as has oneDNN if the
- * processor multiplies bf16.
+ * kernels. Winograd, implicit gemm, depthwise and own also have bf16 kernels; oneDNN has no others,
+ * and only on processors that multiply bf16.
  *
- * Every kernel but those of onednn.h is a list of tasks that depends on the shape alone, not on the
- * number of threads. Portable arithmetic (lockstep/context.h) leaves oneDNN out: the shape alone
+ * Every kernel is a list of tasks that depends on the shape alone, not on the number of threads.
+ * Portable arithmetic (lockstep/context.h) leaves oneDNN out: the shape alone
  * selects a kernel, and kernels for all vector widths have the same bits. */
 #ifndef LS_CPU_CPU_H
 #define LS_CPU_CPU_H
@@ -27,7 +27,7 @@ typedef struct ls__cpu {
     ls__threads *threads;
     int n_threads;
     ls__isa isa;             /* of our own kernels */
-    ls__onednn *onednn;      /* NULL with portable arithmetic */
+    ls__onednn *onednn;      /* NULL: all kernels are those of portable arithmetic */
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */

@@ -103,7 +103,7 @@ static ls_status cpu_open(ls_context *ctx, int index, ls__device **out)
         status = ls__fail_memory(ctx, "cpu", list_bytes);
         goto fail;
     }
-    status = ls__threads_open(ctx, cpu->n_threads, portable ? start_thread : start_native_thread,
+    status = ls__threads_open(ctx, cpu->n_threads, cpu->onednn ? start_native_thread : start_thread,
                               &cpu->threads);
     if (status != LS_OK) goto fail;
     *out = &cpu->device;
@@ -135,14 +135,14 @@ static const char *cpu_processor(const ls__device *device)
 
 static bool cpu_emulates(const ls__device *device, ls_dtype dtype)
 {
-    const ls__onednn *onednn = ((const ls__cpu *)device)->onednn;
-    return dtype == LS_F16 || !onednn || !onednn->has_bf16;
+    return dtype == LS_F16 || !((const ls__cpu *)device)->onednn;
 }
 
 static const char *cpu_faster_bf16(const ls__device *device)
 {
+    const bool portable = device->ctx->config.arithmetic == LS_ARITHMETIC_PORTABLE;
     const bool has_native = ls__onednn_provider.kernel_open != NULL;
-    return !((const ls__cpu *)device)->onednn && has_native && ls__isa_multiplies_bf16()
+    return portable && has_native && ls__isa_multiplies_bf16()
                ? "; arithmetic native is faster on this processor"
                : "";
 }
@@ -162,7 +162,7 @@ static int cpu_candidates(ls__device *device, const ls__op *op, ls__candidate *o
     return n;
 }
 
-/* A kernel's name begins with its provider's: "onednn jit:avx2". */
+/* A kernel's name begins with its provider's: "onednn jit:avx512_core_amx_bf16". */
 static ls_status cpu_kernel_open(ls__device *device, const ls__op *op, const char *name,
                                  ls__kernel **out)
 {

@@ -1,24 +1,14 @@
-/* max_isa_report [native|used]: opens a context and prints what its kernels are made for, one fact
- * a line. "native": with native arithmetic. "used": so, and the program has called oneDNN before.
- */
+/* max_isa_report [native]: opens a context, with native arithmetic if named, and prints what its
+ * kernels are made for, one fact a line. */
 #include "backend/backend.h"
 #include "base/context.h"
 #include "data/transform/resize_kernels.h"
 #include <lockstep/lockstep.h>
-#if HAS_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
 #include <stdio.h>
-#include <string.h>
 
 int main(int argc, char **argv)
 {
-#if HAS_ONEDNN
-    if (argc > 1 && strcmp(argv[1], "used") == 0)
-        printf("used %d\n", (int)dnnl_get_effective_cpu_isa());
-#else
     (void)argv;
-#endif
     ls_context *ctx = ls_context_open(&(ls_context_config){
         .threads = 1, .arithmetic = argc > 1 ? LS_ARITHMETIC_NATIVE : LS_ARITHMETIC_PORTABLE });
     printf("status %d\n", (int)ls_context_status(ctx));

@@ -1,4 +1,4 @@
-/* missing_isa.h: what a test of all instruction sets leaves out on this processor. */
+/* missing_isa.h: what tests leave out on this processor. */
 #ifndef LS_TESTS_CPU_MISSING_ISA_H
 #define LS_TESTS_CPU_MISSING_ISA_H
 
@@ -7,6 +7,7 @@
 
 #define NO_AVX2   "the processor has no AVX2, or LOCKSTEP_MAX_ISA excludes it"
 #define NO_AVX512 "the processor has no AVX-512, or LOCKSTEP_MAX_ISA excludes it"
+#define NO_ONEDNN "oneDNN has no kernels in bf16 here, or LOCKSTEP_MAX_ISA is set"
 
 /* test_bf16.c: whether oneDNN has kernels in bf16 here. */
 bool onednn_has_kernels(void);

@@ -130,8 +130,6 @@ ls_context *open_cpu(int threads, int isa)
     offer_reference_kernels(ctx);
     ls__cpu *cpu = (ls__cpu *)ctx->device;
     if (isa >= 0) cpu->isa = (ls__isa)isa;
-    /* AVX-512 without products of bf16 runs oneDNN's kernels for them all the same. */
-    if (cpu->onednn) cpu->onednn->has_bf16 = true;
     return ctx;
 }
 

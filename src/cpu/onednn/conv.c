@@ -16,7 +16,6 @@
 
 enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
 enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds */
-static const char PREFIX[] = "onednn "; /* the provider's name in its kernels' */
 
 /* Memory objects of one thread, for each size. Those of packed weights and biases, which threads
  * share, are in `slice`. */
@@ -314,9 +313,8 @@ ls_status ls__onednn_conv_open(ls__cpu *cpu, const ls__op *op, bool relu, const 
 {
     ls_context *ctx = cpu->device.ctx;
     *out = NULL;
-    /* "onednn" alone becomes an empty name, which the search below reports as not found. */
-    const size_t length = strlen(name), prefix = sizeof PREFIX - 1;
-    const char *implementation = name + (length < prefix ? length : prefix);
+    const char *space = strchr(name, ' '); /* after the provider's name */
+    const char *implementation = space ? space + 1 : "";
     conv_kernel *k = ls__zalloc(ctx, sizeof *k);
     if (!k) return ls__fail_memory(ctx, name, sizeof *k);
     snprintf(k->kernel.name, sizeof k->kernel.name, "%s", name);

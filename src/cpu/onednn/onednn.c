@@ -44,18 +44,18 @@ void ls__onednn_put_texts(ls__cpu *cpu)
     ls__cache_text(caches, sizeof caches);
     snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d.%d", version,
              LS__OWN_KERNELS, LS__NATIVE_KERNELS);
-    snprintf(cpu->processor, sizeof cpu->processor, "%s, oneDNN %s, %s", ls__isa_name(cpu->isa),
-             isa, caches);
+    snprintf(cpu->processor, sizeof cpu->processor, "oneDNN %s, %s", isa, caches);
 }
 
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
 {
     *out = NULL;
-    LS_TRY(ls__dnn_limit_isa(ctx));
+    if (ls__isa_is_limited()) return LS_OK;
+    LS_TRY(ls__dnn_check(ctx));
+    if (!ls__dnn_has_bf16()) return LS_OK;
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
     (*out)->headroom.bytes = HEADROOM_BYTES;
-    (*out)->has_bf16 = ls__dnn_has_bf16();
     ls_status status = ls__onednn_lend(ctx, *out, "oneDNN");
     if (status == LS_OK) status = ls__dnn_open(ctx, n_threads, &(*out)->dnn);
     if (status == LS_OK && !ls__headroom_hold(&(*out)->headroom))

@@ -1,14 +1,10 @@
 /* onednn.h: convolutions and linear layers in bf16 through oneDNN, for processors that multiply
- * bf16. Our own kernels are as fast in f32, so oneDNN has no others here.
+ * bf16. Our own kernels are as fast in f32, so oneDNN has no others here: operands and results are
+ * bf16, sums and the gradients of weights f32.
  *
  * An op is a list of tasks cut by shape alone. Each task is one oneDNN primitive, created and run
  * by one thread, so bits do not depend on the number of threads. A linear layer is a 1x1
- * convolution, whose pixels are rows of x.
- *
- * Kernels are offered if the processor has AVX512_BF16 or AMX and ONEDNN_MAX_CPU_ISA allows it:
- * operands and results are bf16, sums and the gradients of weights f32. With plain AVX-512 oneDNN
- * has bf16 kernels of f32 instructions, which are no faster. They are not offered, except by tests.
- */
+ * convolution, whose pixels are rows of x. */
 #ifndef LS_CPU_ONEDNN_ONEDNN_H
 #define LS_CPU_ONEDNN_ONEDNN_H
 
@@ -20,10 +16,13 @@ struct ls__onednn {
     ls__dnn *dnn;
     ls__headroom headroom; /* lent while oneDNN's code runs */
     bool starved;          /* between begin and end: there was none to lend */
-    bool has_bf16;         /* the processor multiplies bf16 */
     int caller_threads;    /* between begin and end: OpenMP's number of threads of the caller */
 };
 
+/* *out is NULL, and arithmetic is portable, if the processor does not multiply bf16 (AVX512_BF16,
+ * AMX), or if LOCKSTEP_MAX_ISA or ONEDNN_MAX_CPU_ISA does not allow it. With plain AVX-512 oneDNN
+ * has bf16 kernels of f32 instructions, which are no faster than ours, and wrong for some linear
+ * layers (2.6.3). */
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
 /* Sets the texts of libraries and of the processor, on which results depend. */

@@ -56,8 +56,6 @@ ls_status ls__dnn_open(ls_context *ctx, int n_threads, ls__dnn **out)
         status = ls__fail_memory(ctx, "oneDNN", list_bytes);
         goto fail;
     }
-    status = ls__dnn_check(ctx);
-    if (status != LS_OK) goto fail;
     dnnl_status_t s = dnnl_engine_create(&d->engine, dnnl_cpu, 0);
     if (s == dnnl_success) s = dnnl_primitive_attr_create(&d->attributes);
     if (s == dnnl_success)

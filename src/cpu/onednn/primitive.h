@@ -17,11 +17,8 @@ void ls__dnn_close(ls__dnn **dnn);
 /* Fails if the library is not of the header's version, or if its threads are not OpenMP's. */
 ls_status ls__dnn_check(ls_context *ctx);
 void ls__dnn_version(char *text, size_t size); /* "2.6.3" */
-/* Limits the instruction set of its kernels to what LOCKSTEP_MAX_ISA allows, in the whole process.
- * Precedes all other calls. Fails if the program has used oneDNN before, with more. */
-ls_status ls__dnn_limit_isa(ls_context *ctx);
-/* The instruction set of its kernels, which ONEDNN_MAX_CPU_ISA may limit, too: "AVX2", or a number
- * if it has no name here. */
+/* The instruction set of its kernels, which ONEDNN_MAX_CPU_ISA may limit: "AVX-512 AMX", or a
+ * number if it has no name here. */
 void ls__dnn_isa(char *text, size_t size);
 /* Whether it includes products of bf16: AVX512_BF16, or AMX as well. */
 bool ls__dnn_has_bf16(void);

@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_kernels(const ls__cpu *cpu, const ls__op *op)
+static bool has_kernels(const ls__op *op)
 {
-    return cpu->onednn->has_bf16 && ls__conv_and_linear_kinds[op->kind] &&
-           op->operands[0].dtype == LS_BF16;
+    return ls__conv_and_linear_kinds[op->kind] && op->operands[0].dtype == LS_BF16;
 }
 
 static ls__op as_conv(const ls__op *op)
@@ -63,7 +62,7 @@ static ls_status name_kernel(ls__dnn *dnn, const ls__conv_plan *plan, char name[
 
 static int dnn_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, int max)
 {
-    if (max < 1 || !has_kernels(cpu, op)) return 0;
+    if (max < 1 || !has_kernels(op)) return 0;
     ls__conv_plan plan;
     const ls__op conv = as_conv(op);
     if (!ls__conv_plan_make(&conv, &plan)) return 0;
@@ -82,10 +81,10 @@ static int dnn_candidates(ls__cpu *cpu, const ls__op *op, ls__candidate *out, in
 static ls_status dnn_kernel_open(ls__cpu *cpu, const ls__op *op, const char *name, ls__kernel **out)
 {
     *out = NULL;
-    if (!has_kernels(cpu, op))
+    if (!has_kernels(op))
         return ls__fail(cpu->device.ctx, LS_ERR_UNSUPPORTED,
                         "%s: no kernel '%s': oneDNN has kernels for convolutions and linear layers "
-                        "in bf16, on processors that multiply it",
+                        "in bf16",
                         ls__op_name(op->kind), name);
     LS_TRY(ls__onednn_lend(cpu->device.ctx, cpu->onednn, ls__op_name(op->kind)));
     const int before = ls__dnn_one_thread();
