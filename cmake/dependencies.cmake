@@ -8,6 +8,12 @@ find_library(LOCKSTEP_WEBP_LIBRARY webp REQUIRED)
 set(LOCKSTEP_DEPENDENCIES
   Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_WEBP_LIBRARY} m)
 
+# protobuf-c writes ONNX models.
+if(LOCKSTEP_HAS_ONNX)
+  find_library(LOCKSTEP_PROTOBUF_C_LIBRARY protobuf-c REQUIRED)
+  list(PREPEND LOCKSTEP_DEPENDENCIES ${LOCKSTEP_PROTOBUF_C_LIBRARY})
+endif()
+
 # oneDNN runs one-threaded inside our tasks; only libgomp's own functions are called to tell it so. It must be the very
 # library that oneDNN uses, with any compiler.
 if(LOCKSTEP_HAS_ONEDNN)

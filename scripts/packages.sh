@@ -10,7 +10,8 @@ export HOME=~
 demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
   libjansson-dev libzip-dev libwebp-dev)
 # To build all, and run the tests.
-build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libopenmpi-dev openmpi-bin)
+build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libprotobuf-c-dev protobuf-c-compiler
+  libopenmpi-dev openmpi-bin)
 
 # The clang of this release of Debian; elsewhere the newest that is installed.
 # shellcheck disable=SC1091

@@ -16,6 +16,7 @@
  *   ls_evaluate              loss and accuracy, averaged over a loader     trainer.h
  *   ls_evaluation_scores     confusion matrix, precision, calibration      evaluation.h
  *   ls_predict               probabilities of the classes for a batch      trainer.h
+ *   ls_onnx_export           the net as an ONNX model, for other programs  onnx.h
  *   ls_context_close         frees everything                              context.h
  *
  * Or a run, which makes all of these from settings, as the command does:
@@ -57,6 +58,7 @@
 #include <lockstep/models.h>
 #include <lockstep/net.h>
 #include <lockstep/nn.h>
+#include <lockstep/onnx.h>
 #include <lockstep/optim.h>
 #include <lockstep/pack.h>
 #include <lockstep/random.h>

@@ -23,6 +23,8 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
 /* The config that the net was built with, with the defaults of the loss scale; loss.class_weights
  * is NULL. The loss scale is valid only if the blocks have one. */
 const ls_net_config *ls__net_config(const ls_net *net);
+/* The graph that the model function made, with the net's own nodes. */
+const ls_graph *ls__net_graph(const ls_net *net);
 /* Marks the gradients of the last backward pass as used. */
 void ls__net_use_gradients(ls_net *net);
 /* The net's kernel selections, with which an optimizer opens its kernels. */

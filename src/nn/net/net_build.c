@@ -267,6 +267,11 @@ const ls_net_config *ls__net_config(const ls_net *net)
     return &net->config;
 }
 
+const ls_graph *ls__net_graph(const ls_net *net)
+{
+    return &net->graph;
+}
+
 const ls__selections *ls__net_selections(const ls_net *net)
 {
     return net->selector.used;

@@ -1,0 +1,16 @@
+# ONNX export: whether protobuf-c and its compiler are here to build it in.
+set(LOCKSTEP_ONNX AUTO CACHE STRING "Build ONNX export, which uses protobuf-c: ON, OFF, or AUTO for where protobuf-c is found")
+set_property(CACHE LOCKSTEP_ONNX PROPERTY STRINGS AUTO ON OFF)
+
+set(LOCKSTEP_HAS_ONNX OFF)
+if(NOT LOCKSTEP_ONNX)
+  return()
+endif()
+find_path(LOCKSTEP_PROTOBUF_C_INCLUDE protobuf-c/protobuf-c.h)
+find_library(LOCKSTEP_PROTOBUF_C_LIBRARY protobuf-c)
+find_program(LOCKSTEP_PROTOC_C protoc-c)
+if(LOCKSTEP_PROTOBUF_C_INCLUDE AND LOCKSTEP_PROTOBUF_C_LIBRARY AND LOCKSTEP_PROTOC_C)
+  set(LOCKSTEP_HAS_ONNX ON)
+elseif(NOT LOCKSTEP_ONNX STREQUAL "AUTO")
+  message(FATAL_ERROR "LOCKSTEP_ONNX is ON, and protobuf-c or its compiler protoc-c is missing")
+endif()
