@@ -160,6 +160,34 @@ START_TEST(export_errors)
     expect(1, "export --checkpoint none.safetensors --out a.safetensors");
     expect_err("none.safetensors");
     ck_assert(!exists("a.safetensors"));
+    expect(2, "export --checkpoint a --out a.safetensors --opset 18");
+    expect_err("--opset has no effect here: it requires --format onnx");
+    expect(2, "export --checkpoint a --out a.safetensors --input bytes");
+    expect_err("--input has no effect here: it requires --format onnx");
+    expect(2, "export --checkpoint a --out a.safetensors --keep-batch-norm");
+    expect(2, "export --checkpoint a --out a.onnx --format onnx --opset 16");
+    expect(2, "export --checkpoint a --out a.safetensors --format onnx");
+    expect_err("--out a.safetensors: expected a name that ends in .onnx");
+    end_folder();
+}
+END_TEST
+
+START_TEST(onnx_models)
+{
+    if (!HAS_ONNX) SKIP("this build has no ONNX export");
+    begin_folder();
+    draw_data();
+    expect(0, TRAIN "--epochs 1 --out run");
+    expect(0, "export --checkpoint run --format onnx --out a.onnx");
+    expect_out("a.onnx: resnet20, opset 17\n");
+    expect(0, "export --checkpoint run/best.safetensors --format onnx --out b.onnx --opset 17");
+    ck_assert(same_files("a.onnx", "b.onnx"));
+    expect(0, "export --checkpoint run --format onnx --out b.onnx --input bytes --opset 20 "
+              "--keep-batch-norm");
+    expect_out("b.onnx: resnet20, opset 20\n");
+    ck_assert(!same_files("a.onnx", "b.onnx"));
+    expect(1, "export --checkpoint run --format onnx --out none/a.onnx");
+    expect_err("none/a.onnx");
     end_folder();
 }
 END_TEST
@@ -167,5 +195,5 @@ END_TEST
 TEST_PROGRAM(model_file)
 {
     return RUN_SUITE("model_file", weights_go_out_and_back, folders_of_runs, files_without_a_model,
-                     grey_models, export_errors);
+                     grey_models, export_errors, onnx_models);
 }
