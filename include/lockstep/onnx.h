@@ -25,12 +25,12 @@ typedef struct ls_onnx_config {
 } ls_onnx_config;
 
 /* Writes the net's evaluation as an ONNX model with f32 weights: inputs and outputs have the names
- * of the graph ("input", "output"), nodes those of the layers, and weights those of the parameters.
- * The batch is the symbolic dimension "N"; other dimensions are those that the net was built with.
- * Images and other values [N,H,W,C] are [N,C,H,W] in the model. Outputs [N,K] are those of
- * ls_net_output, also after ls_flatten. Dropout, losses and metrics are left out, and so is
- * all that no output depends on. "mean" and "std" in the metadata are JSON arrays, for U8 inputs.
- * The same net and config give the same bytes.
+ * of the graph ("input", "output"; an input with the name of an output gets a number), nodes those
+ * of the layers, and weights those of the parameters. The batch is the symbolic dimension "N";
+ * other dimensions are those that the net was built with. Images and other values [N,H,W,C] are
+ * [N,C,H,W] in the model. Outputs [N,K] are those of ls_net_output, also after ls_flatten. Dropout,
+ * losses and metrics are left out, and so is all that no output depends on. "mean" and "std" in the
+ * metadata are JSON arrays, for U8 inputs. The same net and config give the same bytes.
  *
  * config NULL = all defaults. The file is written atomically; after an error a file at path is
  * unchanged. Waits for the device. Errors: LS_ERR_INVALID for an unusable config;

@@ -133,11 +133,9 @@ static ls_status put_all(ls__onnx_export *e)
 {
     const ls_graph *graph = e->graph;
     LS_TRY(prepare(e));
-    for (int i = 0; i < graph->outputs.n; i++) { /* no other value has these names */
-        const char *name = graph->outputs.items[i].name;
-        if (strcmp(ls__onnx_name(&e->model, name), name) != 0) return e->model.status;
-        LS_TRY(e->model.status);
-    }
+    for (int i = 0; i < graph->outputs.n; i++) /* no other value has these names */
+        ls__onnx_name(&e->model, graph->outputs.items[i].name);
+    LS_TRY(e->model.status);
     for (int i = 0; i < graph->n_nodes; i++)
         if (e->n_readers[i] > 0) LS_TRY(ls__onnx_put_layer(e, graph->nodes[i]));
     LS_TRY(put_outputs(e));
