@@ -98,6 +98,14 @@ static ls_node *custom(ls_graph *g, ls_node *x, const void *unused)
     return ls_custom_op(g, "my_op", 1, &x, &config);
 }
 
+/* The parameter would fix the batch. */
+static ls_node *adds_parameter(ls_graph *g, ls_node *x, const void *unused)
+{
+    (void)unused;
+    ls_node *p = ls_parameter(g, "p", ls_node_shape(x), LS_PARAMETER_WEIGHT, LS_INIT_ONE);
+    return ls_add(g, x, p);
+}
+
 /* A file at the path is unchanged after each error. */
 START_TEST(errors)
 {
@@ -123,6 +131,11 @@ START_TEST(errors)
                    "op 'my_op': this layer can't be exported");
     expect_failure(ls_onnx_export(other, &(ls_onnx_config){ .input = LS_ONNX_INPUT_BYTES }, path),
                    r.ctx, LS_ERR_INVALID, "the net's input is F32");
+    other = ls_net_build(
+        r.ctx, adds_parameter, NULL,
+        &(ls_net_config){ .input.image = { LS_F32, LS_SHAPE(1, 4) }, .inference = true });
+    expect_failure(ls_onnx_export(other, NULL, path), r.ctx, LS_ERR_UNSUPPORTED, "add 'add'",
+                   "parameters alone");
     Ls__Onnx__Tensor tensor = LS__ONNX__TENSOR__INIT, *tensors[1] = { &tensor };
     Ls__Onnx__Graph graph = LS__ONNX__GRAPH__INIT;
     Ls__Onnx__Model large = LS__ONNX__MODEL__INIT;

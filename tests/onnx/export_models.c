@@ -32,6 +32,8 @@ static ls_node *all_layers(ls_graph *g, ls_node *x, const void *options)
     ls_node *a = ls_conv2d(g, "conv", x, 6, &dilated);
     a = ls_batch_norm(g, "bn", a, NULL);
     ls_output(g, "early", a);
+    ls_output(g, "again", a);
+    ls_output(g, "image", x);
     ls_node *b = ls_gelu(g, ls_group_norm(g, "gn", a, 3, NULL));
     ls_node *c = ls_silu(g, ls_layer_norm(g, "ln", a, NULL));
     ls_node *d = ls_mul(g, ls_sigmoid(g, a), ls_tanh(g, a));
