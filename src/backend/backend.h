@@ -81,11 +81,11 @@ typedef struct ls__backend {
     /* These texts are valid until the device is closed: "cpu, 2 threads, AVX2, own kernels 5". */
     const char *(*describe)(const ls__device *device);
     int (*threads)(const ls__device *device);
-    /* Results may depend on these two and the kernels' names: the numeric libraries with their
-     * versions, "own kernels 5"; the processor, "oneDNN AVX-512 AMX, caches 48 KiB", "" if
-     * they do not depend on it. */
-    const char *(*libraries)(const ls__device *device);
-    const char *(*processor)(const ls__device *device);
+    /* Results of nets whose activations have that type may depend on these two and the kernels'
+     * names: the numeric libraries with their versions, "own kernels 5"; the processor, "oneDNN
+     * AVX-512 AMX, caches 48 KiB", "" if they do not depend on it. */
+    const char *(*libraries)(const ls__device *device, ls_dtype activations);
+    const char *(*processor)(const ls__device *device, ls_dtype activations);
     /* "NVIDIA driver 580.65.06", on which no result depends; NULL if there is none. */
     const char *(*driver)(const ls__device *device);
 

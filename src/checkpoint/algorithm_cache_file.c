@@ -26,14 +26,15 @@ typedef struct field {
 } field;
 enum { N_FIELDS = 5 };
 
-static void make_fields(const ls_context *ctx, field out[N_FIELDS])
+/* For nets whose activations have that type. */
+static void make_fields(const ls_context *ctx, ls_dtype activations, field out[N_FIELDS])
 {
     const ls__backend *backend = ctx->device->backend;
     out[0] = (field){ "format", FORMAT };
     out[1] = (field){ "lockstep", ls_version() };
     out[2] = (field){ "device", backend->name };
-    out[3] = (field){ "libraries", backend->libraries(ctx->device) };
-    out[4] = (field){ "processor", backend->processor(ctx->device) };
+    out[3] = (field){ "libraries", backend->libraries(ctx->device, activations) };
+    out[4] = (field){ "processor", backend->processor(ctx->device, activations) };
 }
 
 /* ---- As JSON ---- */
@@ -50,20 +51,26 @@ static json_t *list(const ls__selections *selections, bool derived, const json_t
     return ls__json_finish(&out);
 }
 
-json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections)
+static json_t *cache_json(const ls_context *ctx, ls_dtype activations,
+                          const ls__selections *selections)
 {
     field fields[N_FIELDS];
-    make_fields(ctx, fields);
+    make_fields(ctx, activations, fields);
     ls__json_builder out = { json_object(), false };
     for (int i = 0; i < N_FIELDS; i++) ls__json_put_text(&out, fields[i].key, fields[i].value);
     ls__json_put(&out, "kernels", list(selections, false, NULL));
     return ls__json_finish(&out);
 }
 
+json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections)
+{
+    return cache_json(ctx, LS_BF16, selections);
+}
+
 json_t *ls__algorithm_cache_of_net(const ls_context *ctx, const ls_net *net)
 {
     const ls__selections *used = ls__net_selections(net);
-    ls__json_builder out = { ls__algorithm_cache_json(ctx, used), false };
+    ls__json_builder out = { cache_json(ctx, ls__net_activations(net), used), false };
     const json_t *kernels = json_object_get(out.json, "kernels");
     ls__json_put(&out, "heuristic", list(used, true, NULL));
     ls__json_put(&out, "known", list(ls__net_known_selections(net), false, kernels));
@@ -78,10 +85,23 @@ typedef struct reading {
     const char *path;
 } reading;
 
-static ls_status check_fields(const reading *r, const json_t *json)
+/* Whether all fields are those of this device for nets whose activations have that type. */
+static bool are_of_device(const reading *r, ls_dtype activations, const json_t *json)
 {
     field fields[N_FIELDS];
-    make_fields(r->ctx, fields);
+    make_fields(r->ctx, activations, fields);
+    for (int i = 0; i < N_FIELDS; i++) {
+        const char *there = json_string_value(json_object_get(json, fields[i].key));
+        if (!there || strcmp(there, fields[i].value) != 0) return false;
+    }
+    return true;
+}
+
+static ls_status check_fields(const reading *r, const json_t *json)
+{
+    if (are_of_device(r, LS_F32, json)) return LS_OK;
+    field fields[N_FIELDS];
+    make_fields(r->ctx, LS_BF16, fields);
     for (int i = 0; i < N_FIELDS; i++) {
         const char *there = json_string_value(json_object_get(json, fields[i].key));
         if (!there || (i == 0 && strcmp(there, FORMAT) != 0))

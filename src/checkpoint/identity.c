@@ -174,8 +174,9 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     ls__json_put(&s, "shards", json_integer(ctx->config.shards));
     ls__json_put(&s, "sync_batch_norm", json_boolean(ctx->config.sync_batch_norm));
     ls__json_put_text(&s, "device", backend->name);
-    ls__json_put_text(&s, "libraries", backend->libraries(ctx->device));
-    const char *processor = backend->processor(ctx->device);
+    const ls_dtype activations = state->net ? ls__net_activations(state->net) : LS_F32;
+    ls__json_put_text(&s, "libraries", backend->libraries(ctx->device, activations));
+    const char *processor = backend->processor(ctx->device, activations);
     if (*processor) { /* else no result depends on it */
         ls__json_put_text(&s, "processor", processor);
         ls__json_put(&s, "environment", environment_json(ctx));

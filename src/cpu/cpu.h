@@ -31,7 +31,7 @@ typedef struct ls__cpu {
     unsigned char **scratch; /* one block per thread, of scratch_bytes each */
     size_t scratch_bytes;
     fenv_t caller_environment; /* between begin and end: the caller's rounding and flush modes */
-    char libraries[48], processor[128], description[160];
+    char libraries[24], description[160];
 } ls__cpu;
 
 /* Makes every thread's scratch at least this large. No kernel may run meanwhile. */

@@ -60,14 +60,12 @@ static void cpu_close(ls__device *device)
     ls__free(ctx, cpu);
 }
 
-/* The identity of a run holds `libraries` and `processor`. Results of portable arithmetic do not
- * depend on the processor. */
 static void cpu_fill_texts(ls__cpu *cpu)
 {
     snprintf(cpu->libraries, sizeof cpu->libraries, "own kernels %d", LS__OWN_KERNELS);
-    if (cpu->onednn) ls__onednn_put_texts(cpu);
     snprintf(cpu->description, sizeof cpu->description, "cpu, %d thread%s, %s, %s", cpu->n_threads,
-             cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa), cpu->libraries);
+             cpu->n_threads == 1 ? "" : "s", ls__isa_name(cpu->isa),
+             cpu->onednn ? ls__onednn_libraries(cpu->onednn) : cpu->libraries);
 }
 
 /* Timing would make results depend on the machine. Device "auto" may have been meant for a GPU. */
@@ -123,14 +121,22 @@ static int cpu_threads(const ls__device *device)
     return ((const ls__cpu *)device)->n_threads;
 }
 
-static const char *cpu_libraries(const ls__device *device)
+/* oneDNN has no kernels but in bf16. */
+static const ls__onednn *onednn_of(const ls__device *device, ls_dtype activations)
 {
-    return ((const ls__cpu *)device)->libraries;
+    return activations == LS_BF16 ? ((const ls__cpu *)device)->onednn : NULL;
 }
 
-static const char *cpu_processor(const ls__device *device)
+static const char *cpu_libraries(const ls__device *device, ls_dtype activations)
 {
-    return ((const ls__cpu *)device)->processor;
+    const ls__onednn *onednn = onednn_of(device, activations);
+    return onednn ? ls__onednn_libraries(onednn) : ((const ls__cpu *)device)->libraries;
+}
+
+static const char *cpu_processor(const ls__device *device, ls_dtype activations)
+{
+    const ls__onednn *onednn = onednn_of(device, activations);
+    return onednn ? ls__onednn_processor(onednn) : "";
 }
 
 static bool cpu_emulates(const ls__device *device, ls_dtype dtype)

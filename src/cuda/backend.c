@@ -132,13 +132,15 @@ static const char *cuda_describe(const ls__device *device)
     return ((const ls__cuda *)device)->description;
 }
 
-static const char *cuda_libraries(const ls__device *device)
+static const char *cuda_libraries(const ls__device *device, ls_dtype activations)
 {
+    (void)activations;
     return ((const ls__cuda *)device)->libraries;
 }
 
-static const char *cuda_processor(const ls__device *device)
+static const char *cuda_processor(const ls__device *device, ls_dtype activations)
 {
+    (void)activations;
     return ((const ls__cuda *)device)->processor;
 }
 

@@ -250,3 +250,13 @@ ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
                     (long long)r->epochs, ls__json_get_string(stored, "lr-scheduler"), epochs,
                     (long long)r->epochs, dir);
 }
+
+void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r, const char *force)
+{
+    ls__error_hint(ctx, "%s%s",
+                   r->arithmetic == LS_ARITHMETIC_NATIVE
+                       ? "where libraries or processor differ, LOCKSTEP_MAX_ISA and "
+                         "ONEDNN_MAX_CPU_ISA must be set as they were; "
+                       : "",
+                   force);
+}

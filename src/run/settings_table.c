@@ -296,7 +296,7 @@ const ls_setting ls__run_settings_table[] = {
     { LS_SETTING_CHOICE, 0, "arithmetic", AT(arithmetic),
       "kernels on the CPU: portable = the same results on every processor; native = in bf16 also "
       "those of oneDNN, which are faster where the processor multiplies bf16",
-      "portable|native", .fallback = "portable" },
+      "portable|native", .fallback = "portable", .lasting = true },
     { LS_SETTING_SWITCH, 0, "benchmark", AT(benchmark),
       "select kernels by timing them before the first step (on a GPU, or with --arithmetic "
       "native)" },

@@ -35,6 +35,12 @@ static const char *fake_describe(const ls__device *device)
     return "fake";
 }
 
+static const char *fake_libraries(const ls__device *device, ls_dtype activations)
+{
+    (void)activations;
+    return fake_describe(device);
+}
+
 static int fake_threads(const ls__device *device)
 {
     (void)device;
@@ -182,8 +188,8 @@ static const ls__backend fake_backend = {
     .close = fake_close,
     .describe = fake_describe,
     .threads = fake_threads,
-    .libraries = fake_describe,
-    .processor = fake_describe,
+    .libraries = fake_libraries,
+    .processor = fake_libraries,
     .allocate = fake_allocate,
     .release = fake_release,
     .host_allocate = fake_host_allocate,

@@ -205,7 +205,18 @@ START_TEST(native_runs_without_products_of_bf16)
     expect(0, "compare a b");
     setenv("LOCKSTEP_MAX_ISA", "avx2", 1);
     expect(0, "train --resume b --stop-at 5");
+    expect(0, TRAIN "--arithmetic native --out f32 --stop-at 3");
     unsetenv("LOCKSTEP_MAX_ISA");
+    expect(0, "train --resume f32 --stop-at 4");
+    expect(0, "train --resume f32 --stop-at 5 --arithmetic portable");
+    expect(0, TRAIN "--precision bf16 --arithmetic native --out c --stop-at 5");
+    if (run_command("compare b c") == 2) { /* the processor multiplies bf16 */
+        expect(1, "train --resume b");
+        expect_err(
+            "LOCKSTEP_MAX_ISA and ONEDNN_MAX_CPU_ISA must be set as they were; --force resumes");
+        expect(1, "train --resume c --arithmetic portable");
+        expect_err("libraries is 'oneDNN ");
+    }
     if (usual) setenv("LOCKSTEP_MAX_ISA", usual, 1);
     free(usual);
     end_folder();

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     printf("message %s\n", ls_context_message(ctx));
     printf("device %s\n", ls_context_device(ctx));
     if (ls_context_status(ctx) == LS_OK)
-        printf("processor %s\n", ctx->device->backend->processor(ctx->device));
+        printf("processor %s\n", ctx->device->backend->processor(ctx->device, LS_BF16));
     for (int i = 0; ls__resize_kernels_at(i); i++)
         printf("resize %s\n", ls__resize_kernels_at(i)->name);
     ls_context_close(&ctx);

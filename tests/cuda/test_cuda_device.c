@@ -164,8 +164,8 @@ static const char *libraries_and_processor(void)
     static char text[2048];
     ls_context *ctx = open_cuda();
     const ls__backend *backend = ctx->device->backend;
-    snprintf(text, sizeof(text), "%s; %s", backend->libraries(ctx->device),
-             backend->processor(ctx->device));
+    snprintf(text, sizeof(text), "%s; %s", backend->libraries(ctx->device, LS_F32),
+             backend->processor(ctx->device, LS_F32));
     ck_assert_str_eq(backend->driver(ctx->device), "emulated driver");
     ls_context_close(&ctx);
     return text;

@@ -19,9 +19,16 @@ void ls__onednn_close(ls_context *ctx, ls__onednn **onednn)
     (void)onednn;
 }
 
-void ls__onednn_put_texts(ls__cpu *cpu)
+const char *ls__onednn_libraries(const ls__onednn *onednn)
 {
-    (void)cpu;
+    (void)onednn;
+    return "";
+}
+
+const char *ls__onednn_processor(const ls__onednn *onednn)
+{
+    (void)onednn;
+    return "";
 }
 
 bool ls__onednn_thread_start(void)

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { N_SIZES = 2 };                   /* sub-batches of task.n images, and of one less */
-enum { SUM_FLOATS = 16384 };            /* of partial sums that one task adds */
+enum { N_SIZES = 2 };        /* sub-batches of task.n images, and of one less */
+enum { SUM_FLOATS = 16384 }; /* of partial sums that one task adds */
 
 /* Memory objects of one thread, for each size. Those of packed weights and biases, which threads
  * share, are in `slice`. */

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 
 enum {
-    /* Free memory for a call of oneDNN. The largest measured need is 16.3 MiB: the first product
-     * compiles all of oneDNN's sgemm (2.6.3, AVX-512). A convolution's kernels take 2.5 MiB. */
-    HEADROOM_BYTES = 48 << 20,
+    /* Free memory for a call of oneDNN. A convolution's kernels take up to 2.5 MiB (2.6.3). */
+    HEADROOM_BYTES = 16 << 20,
     THREAD_BYTES = 16 << 10
 };
 
@@ -36,15 +35,25 @@ ls_status ls__onednn_check_memory(const ls__cpu *cpu, const ls__kernel *kernel, 
     return LS_OK;
 }
 
-void ls__onednn_put_texts(ls__cpu *cpu)
+static void fill_texts(ls__onednn *onednn)
 {
     char version[16], isa[32], caches[64];
     ls__dnn_version(version, sizeof version);
     ls__dnn_isa(isa, sizeof isa);
     ls__cache_text(caches, sizeof caches);
-    snprintf(cpu->libraries, sizeof cpu->libraries, "oneDNN %s, own kernels %d.%d", version,
+    snprintf(onednn->libraries, sizeof onednn->libraries, "oneDNN %s, own kernels %d.%d", version,
              LS__OWN_KERNELS, LS__NATIVE_KERNELS);
-    snprintf(cpu->processor, sizeof cpu->processor, "oneDNN %s, %s", isa, caches);
+    snprintf(onednn->processor, sizeof onednn->processor, "oneDNN %s, %s", isa, caches);
+}
+
+const char *ls__onednn_libraries(const ls__onednn *onednn)
+{
+    return onednn->libraries;
+}
+
+const char *ls__onednn_processor(const ls__onednn *onednn)
+{
+    return onednn->processor;
 }
 
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
@@ -56,6 +65,7 @@ ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
     (*out)->headroom.bytes = HEADROOM_BYTES;
+    fill_texts(*out);
     ls_status status = ls__onednn_lend(ctx, *out, "oneDNN");
     if (status == LS_OK) status = ls__dnn_open(ctx, n_threads, &(*out)->dnn);
     if (status == LS_OK && !ls__headroom_hold(&(*out)->headroom))

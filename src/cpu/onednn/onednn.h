@@ -17,6 +17,7 @@ struct ls__onednn {
     ls__headroom headroom; /* lent while oneDNN's code runs */
     bool starved;          /* between begin and end: there was none to lend */
     int caller_threads;    /* between begin and end: OpenMP's number of threads of the caller */
+    char libraries[48], processor[128];
 };
 
 /* *out is NULL, and arithmetic is portable, if the processor does not multiply bf16 (AVX512_BF16,
@@ -25,8 +26,9 @@ struct ls__onednn {
  * layers (2.6.3). */
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out);
 void ls__onednn_close(ls_context *ctx, ls__onednn **onednn);
-/* Sets the texts of libraries and of the processor, on which results depend. */
-void ls__onednn_put_texts(ls__cpu *cpu);
+/* The libraries and the processor on which results in bf16 depend, as in backend.h. */
+const char *ls__onednn_libraries(const ls__onednn *onednn);
+const char *ls__onednn_processor(const ls__onednn *onednn);
 /* Sizes of the data caches, first level first: "caches 32 KiB, 512 KiB, 32768 KiB". The order of
  * libraries' sums may depend on them. */
 void ls__cache_text(char *text, size_t size);

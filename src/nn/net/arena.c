@@ -4,6 +4,7 @@
 #include "nn/compile/compile.h"
 #include "nn/net/net_state.h"
 #include <stdio.h>
+#include <string.h>
 
 /* The arena that a program like this one would need with another batch; SIZE_MAX if that batch
  * cannot be planned. */
@@ -40,9 +41,10 @@ bool ls__would_fit(ls__pool *pool, size_t bytes)
     return memory != NULL;
 }
 
-/* The largest batch whose arena can be allocated, or 0. Memory is nearly linear in the batch, so a
- * line through two plans gives a close estimate. Under a limit of the process, which may allow less
- * than the free memory, the batch is halved until it fits. */
+/* The largest batch whose arena can be allocated, or 0; -1 if there was no memory to plan it.
+ * Memory is nearly linear in the batch, so a line through two plans gives a close estimate. Under a
+ * limit of the process, which may allow less than the free memory, the batch is halved until it
+ * fits. */
 static int64_t largest_batch(ls_net *net, const ls__program *program, size_t free)
 {
     ls__pool *pool = net->owned.ctx->pool;
@@ -55,7 +57,7 @@ static int64_t largest_batch(ls_net *net, const ls__program *program, size_t fre
         if (batch <= fits) batch = fits + 1;
         if (batch >= too_large) batch = misled ? fits + (too_large - fits) / 2 : too_large - 1;
         const size_t bytes = arena_for(net, program, batch);
-        if (bytes == SIZE_MAX) break;
+        if (bytes == SIZE_MAX) return fits > 0 ? fits : -1;
         if (ls__would_fit(pool, bytes)) {
             fits = batch;
         } else {
@@ -80,7 +82,7 @@ static ls_status report_out_of_memory(ls_net *net, const ls__program *program)
     if (best > 0)
         snprintf(advice, sizeof advice, "the largest batch that fits is %lld", (long long)best);
     else
-        snprintf(advice, sizeof advice, "not even a batch of 1 fits");
+        strcpy(advice, best == 0 ? "not even a batch of 1 fits" : "a smaller batch may fit");
     return ls__fail(ctx, LS_ERR_MEMORY,
                     "net: out of device memory for activations and workspaces at batch %lld: %zu "
                     "bytes requested, %zu free, %zu cached; %s",
