@@ -1,9 +1,8 @@
 /* layers.c: see layers.h. Images are [N,C,H,W] in ONNX. */
 #include "checkpoint/onnx/layers.h"
 
-#include "base/alloc.h"
+#include "checkpoint/onnx/parameters.h"
 #include "base/error.h"
-#include "checkpoint/checkpoint.h"
 #include <math.h>
 #include <string.h>
 
@@ -11,14 +10,6 @@ ls_shape ls__onnx_shape(const ls_shape *s)
 {
     if (s->n_dims != 4) return *s;
     return LS_SHAPE(s->dims[0], s->dims[3], s->dims[1], s->dims[2]);
-}
-
-static const char *suffixed(ls__onnx_export *e, const char *name, const char *suffix)
-{
-    const char *text = ls__bump_format(&e->model.bump, "%s.%s", name, suffix);
-    if (!text && e->model.status == LS_OK)
-        e->model.status = ls__fail_memory(e->graph->ctx, name, 0);
-    return text ? text : "";
 }
 
 static ls_status set_value(ls__onnx_export *e, const ls_node *node, const char *name)
@@ -45,7 +36,7 @@ static const char *put_step(ls__onnx_export *e, const ls_node *node, const char 
                             const char *suffix, const char *x, const char *y)
 {
     const char *value;
-    ls__onnx_node(&e->model, op, suffixed(e, node->name, suffix), y ? 2 : 1,
+    ls__onnx_node(&e->model, op, ls__onnx_suffixed(e, node->name, suffix), y ? 2 : 1,
                   (const char *const[]){ x, y }, &value);
     return value;
 }
@@ -54,8 +45,8 @@ static const char *put_transpose(ls__onnx_export *e, const ls_node *node, const 
                                  const char *x, const int64_t order[4])
 {
     const char *value;
-    Ls__Onnx__Node *out =
-        ls__onnx_node(&e->model, "Transpose", suffixed(e, node->name, suffix), 1, &x, &value);
+    Ls__Onnx__Node *out = ls__onnx_node(&e->model, "Transpose",
+                                        ls__onnx_suffixed(e, node->name, suffix), 1, &x, &value);
     ls__onnx_put_ints(&e->model, out, "perm", 4, order);
     return value;
 }
@@ -68,10 +59,10 @@ const char *ls__onnx_ordered(ls__onnx_export *e, const ls_node *node)
     if (value->channels == 0) return value->name;
     const int64_t dims[3] = { 0, value->channels, -1 };
     const char *shape =
-        ls__onnx_int64s(&e->model, suffixed(e, node->name, "matrix_shape"), 3, dims);
+        ls__onnx_int64s(&e->model, ls__onnx_suffixed(e, node->name, "matrix_shape"), 3, dims);
     const char *x = put_step(e, node, "Reshape", "matrix", value->name, shape), *transposed;
-    Ls__Onnx__Node *out = ls__onnx_node(&e->model, "Transpose",
-                                        suffixed(e, node->name, "transposed"), 1, &x, &transposed);
+    Ls__Onnx__Node *out = ls__onnx_node(
+        &e->model, "Transpose", ls__onnx_suffixed(e, node->name, "transposed"), 1, &x, &transposed);
     ls__onnx_put_ints(&e->model, out, "perm", 3, (const int64_t[]){ 0, 2, 1 });
     value->name = put_step(e, node, "Flatten", "ordered", transposed, NULL);
     value->channels = 0;
@@ -83,105 +74,6 @@ static const char *input_of(ls__onnx_export *e, const ls_node *node, int i)
 {
     return ls__onnx_ordered(e, node->inputs[i]);
 }
-
-/* ---- Parameters ---- */
-
-/* Copies a parameter to an initializer of this name and shape; NULL on failure. */
-static float *put_parameter(ls__onnx_export *e, const ls_node *node, int role, ls_shape shape,
-                            const char **name)
-{
-    const int index = node->parameters[role];
-    const ls__parameter *parameter = &e->graph->parameters[index];
-    void *elements;
-    *name = ls__onnx_initializer(&e->model, parameter->name, LS_F32, &shape, &elements);
-    if (!elements) return NULL;
-    const ls_status status = ls_tensor_read(ls_net_parameter_at(e->net, index).value, elements,
-                                            (size_t)parameter->count * sizeof(float));
-    if (status != LS_OK) e->model.status = status;
-    return status == LS_OK ? elements : NULL;
-}
-
-/* Transposes n matrices of an initializer in place. */
-static void transpose(ls__onnx_export *e, float *values, int64_t n, int64_t rows, int64_t columns)
-{
-    if (!values || rows == 1 || columns == 1) return;
-    const size_t bytes = (size_t)(n * rows * columns) * sizeof(*values);
-    float *copy = ls__alloc(e->graph->ctx, bytes);
-    if (!copy) {
-        e->model.status = ls__fail_memory(e->graph->ctx, "ONNX model", bytes);
-        return;
-    }
-    memcpy(copy, values, bytes);
-    ls__transpose(values, copy, n, rows, columns);
-    ls__free(e->graph->ctx, copy);
-}
-
-static const char *put_vector(ls__onnx_export *e, const ls_node *node, int role)
-{
-    const char *name;
-    const ls__parameter *parameter = &e->graph->parameters[node->parameters[role]];
-    put_parameter(e, node, role, parameter->shape, &name);
-    return name;
-}
-
-/* Reads a vector of a batch norm into memory of the model. */
-static const float *read_vector(ls__onnx_export *e, const ls_node *node, int role)
-{
-    const int index = node->parameters[role];
-    const size_t bytes = (size_t)e->graph->parameters[index].count * sizeof(float);
-    float *values = ls__bump_alloc(&e->model.bump, bytes);
-    if (!values) e->model.status = ls__fail_memory(e->graph->ctx, node->name, bytes);
-    if (!values) return NULL;
-    const ls_status status =
-        ls_tensor_read(ls_net_parameter_at(e->net, index).value, values, bytes);
-    if (status != LS_OK) e->model.status = status;
-    return values;
-}
-
-/* Weight [channels,rest] and bias (NULL: 0) of a layer become those of the layer and its batch
- * norm: weight s and (bias - mean) s + shift, with s = scale / sqrt(variance + epsilon). Returns
- * the name of the bias. */
-static const char *fold(ls__onnx_export *e, const ls_node *node, float *weight, float *bias,
-                        const char *bias_name)
-{
-    const ls_node *norm = e->batch_norm[node->id];
-    const int64_t channels = node->channels;
-    const int64_t rest = e->graph->parameters[node->parameters[LS__WEIGHT]].count / channels;
-    const float *scale = read_vector(e, norm, LS__WEIGHT), *shift = read_vector(e, norm, LS__BIAS),
-                *mean = read_vector(e, norm, LS__RUNNING_MEAN),
-                *variance = read_vector(e, norm, LS__RUNNING_VAR);
-    if (!bias) {
-        void *zeros;
-        bias_name = ls__onnx_initializer(&e->model, suffixed(e, node->name, "bias"), LS_F32,
-                                         &LS_SHAPE(channels), &zeros);
-        bias = zeros;
-    }
-    if (e->model.status != LS_OK) return NULL;
-    for (int64_t c = 0; c < channels; c++) {
-        const double s =
-            (double)scale[c] / sqrt((double)variance[c] + (double)norm->settings.norm.epsilon);
-        bias[c] = (float)(((double)bias[c] - (double)mean[c]) * s + (double)shift[c]);
-        for (int64_t i = 0; i < rest; i++)
-            weight[c * rest + i] = (float)((double)weight[c * rest + i] * s);
-    }
-    return bias_name;
-}
-
-/* Sets inputs[1] and, if there is one, inputs[2] to weight and bias; returns the number of inputs,
- * and the weight. */
-static int put_weights(ls__onnx_export *e, const ls_node *node, ls_shape shape,
-                       const char *inputs[3], float **weight)
-{
-    float *bias = NULL;
-    *weight = put_parameter(e, node, LS__WEIGHT, shape, &inputs[1]);
-    inputs[2] = NULL;
-    if (node->parameters[LS__BIAS] >= 0)
-        bias = put_parameter(e, node, LS__BIAS, LS_SHAPE(node->channels), &inputs[2]);
-    if (e->batch_norm[node->id]) inputs[2] = fold(e, node, *weight, bias, inputs[2]);
-    return inputs[2] ? 3 : 2;
-}
-
-/* ---- Layers ---- */
 
 static void put_pads(ls__onnx_export *e, Ls__Onnx__Node *out, const int64_t padding[2])
 {
@@ -195,8 +87,8 @@ static ls_status put_conv2d(ls__onnx_export *e, const ls_node *node)
     const int64_t *d = w->dims;
     const char *inputs[3] = { input_of(e, node, 0) };
     float *weight;
-    const int n = put_weights(e, node, LS_SHAPE(d[0], d[3], d[1], d[2]), inputs, &weight);
-    transpose(e, weight, d[0], d[1] * d[2], d[3]);
+    const int n = ls__onnx_put_weights(e, node, LS_SHAPE(d[0], d[3], d[1], d[2]), inputs, &weight);
+    ls__onnx_transpose(e, weight, d[0], d[1] * d[2], d[3]);
     Ls__Onnx__Node *out = put_node(e, node, "Conv", n, inputs);
     ls__onnx_put_ints(&e->model, out, "dilations", 2, node->settings.conv.dilation);
     ls__onnx_put_int(&e->model, out, "group", node->settings.conv.groups);
@@ -212,9 +104,9 @@ static ls_status put_linear(ls__onnx_export *e, const ls_node *node)
     const ls_shape *shape = &e->graph->parameters[node->parameters[LS__WEIGHT]].shape;
     const char *inputs[3] = { x.name };
     float *weight;
-    const int n = put_weights(e, node, *shape, inputs, &weight);
+    const int n = ls__onnx_put_weights(e, node, *shape, inputs, &weight);
     if (x.channels > 0)
-        transpose(e, weight, shape->dims[0], shape->dims[1] / x.channels, x.channels);
+        ls__onnx_transpose(e, weight, shape->dims[0], shape->dims[1] / x.channels, x.channels);
     Ls__Onnx__Node *out = put_node(e, node, "Gemm", n, inputs);
     ls__onnx_put_int(&e->model, out, "transB", 1);
     return e->model.status;
@@ -229,11 +121,9 @@ static ls_status put_same(ls__onnx_export *e, const ls_node *node)
 static ls_status put_batch_norm(ls__onnx_export *e, const ls_node *node)
 {
     if (e->batch_norm[node->inputs[0]->id] == node) return put_same(e, node);
-    const char *x = input_of(e, node, 0);
-    const char *const inputs[5] = { x, put_vector(e, node, LS__WEIGHT),
-                                    put_vector(e, node, LS__BIAS),
-                                    put_vector(e, node, LS__RUNNING_MEAN),
-                                    put_vector(e, node, LS__RUNNING_VAR) };
+    static const int roles[] = { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR };
+    const char *inputs[5] = { input_of(e, node, 0) };
+    for (int i = 0; i < 4; i++) inputs[i + 1] = ls__onnx_put_vector(e, node, roles[i]);
     Ls__Onnx__Node *out = put_node(e, node, "BatchNormalization", 5, inputs);
     ls__onnx_put_float(&e->model, out, "epsilon", node->settings.norm.epsilon);
     return e->model.status;
@@ -244,8 +134,9 @@ static ls_status put_layer_norm(ls__onnx_export *e, const ls_node *node)
     const bool is_image = node->spec.shape.n_dims == 4;
     const char *x = input_of(e, node, 0), *value;
     if (is_image) x = put_transpose(e, node, "channels_last", x, to_channels_last);
-    const char *const inputs[3] = { x, put_vector(e, node, LS__WEIGHT),
-                                    put_vector(e, node, LS__BIAS) };
+    const char *inputs[3] = { x };
+    inputs[1] = ls__onnx_put_vector(e, node, LS__WEIGHT);
+    inputs[2] = ls__onnx_put_vector(e, node, LS__BIAS);
     Ls__Onnx__Node *out =
         ls__onnx_node(&e->model, "LayerNormalization", node->name, 3, inputs, &value);
     ls__onnx_put_int(&e->model, out, "axis", -1);
@@ -273,22 +164,23 @@ static ls_status put_group_norm(ls__onnx_export *e, const ls_node *node)
         shape.n_dims == 4 ? LS_SHAPE(shape.dims[1], 1, 1) : LS_SHAPE(shape.dims[1]);
     int64_t back[4] = { 0 };
     memcpy(back + 1, shape.dims + 1, (size_t)(shape.n_dims - 1) * sizeof(*back));
-    const char *groups_shape = ls__onnx_int64s(&e->model, suffixed(e, node->name, "groups_shape"),
-                                               3, (const int64_t[]){ 0, groups, -1 });
+    const char *groups_shape =
+        ls__onnx_int64s(&e->model, ls__onnx_suffixed(e, node->name, "groups_shape"), 3,
+                        (const int64_t[]){ 0, groups, -1 });
     const char *shape_name =
-        ls__onnx_int64s(&e->model, suffixed(e, node->name, "shape"), shape.n_dims, back);
+        ls__onnx_int64s(&e->model, ls__onnx_suffixed(e, node->name, "shape"), shape.n_dims, back);
     const char *x = put_step(e, node, "Reshape", "groups", input_of(e, node, 0), groups_shape);
-    const char *inputs[3] = {
-        x, put_constant(e, suffixed(e, node->name, "ones"), LS_SHAPE(groups), 1),
-        put_constant(e, suffixed(e, node->name, "zeros"), LS_SHAPE(groups), 0)
-    };
+    const char *inputs[3] = { x };
+    inputs[1] = put_constant(e, ls__onnx_suffixed(e, node->name, "ones"), LS_SHAPE(groups), 1);
+    inputs[2] = put_constant(e, ls__onnx_suffixed(e, node->name, "zeros"), LS_SHAPE(groups), 0);
     const char *norm, *weight, *bias;
-    Ls__Onnx__Node *out = ls__onnx_node(&e->model, "InstanceNormalization",
-                                        suffixed(e, node->name, "normalized"), 3, inputs, &norm);
+    Ls__Onnx__Node *out =
+        ls__onnx_node(&e->model, "InstanceNormalization",
+                      ls__onnx_suffixed(e, node->name, "normalized"), 3, inputs, &norm);
     ls__onnx_put_float(&e->model, out, "epsilon", node->settings.group_norm.epsilon);
     x = put_step(e, node, "Reshape", "ungrouped", norm, shape_name);
-    put_parameter(e, node, LS__WEIGHT, channels, &weight);
-    put_parameter(e, node, LS__BIAS, channels, &bias);
+    ls__onnx_put_parameter(e, node, LS__WEIGHT, channels, &weight);
+    ls__onnx_put_parameter(e, node, LS__BIAS, channels, &bias);
     x = put_step(e, node, "Mul", "scaled", x, weight);
     put_node(e, node, "Add", 2, (const char *const[]){ x, bias });
     return e->model.status;
@@ -324,13 +216,14 @@ static ls_status put_tanh(ls__onnx_export *e, const ls_node *node)
 static const char *put_scalar(ls__onnx_export *e, const ls_node *node, const char *suffix,
                               float value)
 {
-    return put_constant(e, suffixed(e, node->name, suffix), (ls_shape){ 0 }, value);
+    return put_constant(e, ls__onnx_suffixed(e, node->name, suffix), (ls_shape){ 0 }, value);
 }
 
 static ls_status put_relu6(ls__onnx_export *e, const ls_node *node)
 {
-    const char *const inputs[3] = { e->values[node->inputs[0]->id].name,
-                                    put_scalar(e, node, "min", 0), put_scalar(e, node, "max", 6) };
+    const char *inputs[3] = { e->values[node->inputs[0]->id].name };
+    inputs[1] = put_scalar(e, node, "min", 0);
+    inputs[2] = put_scalar(e, node, "max", 6);
     return put_function(e, node, "Clip", 3, inputs);
 }
 
@@ -394,9 +287,8 @@ static ls_status put_pad_channels(ls__onnx_export *e, const ls_node *node)
 {
     const int64_t more = node->channels - node->inputs[0]->spec.shape.dims[3];
     const int64_t pads[8] = { 0, 0, 0, 0, 0, more, 0, 0 };
-    const char *const inputs[2] = {
-        input_of(e, node, 0), ls__onnx_int64s(&e->model, suffixed(e, node->name, "pads"), 8, pads)
-    };
+    const char *inputs[2] = { input_of(e, node, 0) };
+    inputs[1] = ls__onnx_int64s(&e->model, ls__onnx_suffixed(e, node->name, "pads"), 8, pads);
     put_node(e, node, "Pad", 2, inputs);
     return e->model.status;
 }
@@ -462,13 +354,13 @@ static ls_status put_normalize(ls__onnx_export *e, const ls_node *node)
                                   to_channels_first);
     const char *value;
     Ls__Onnx__Node *cast =
-        ls__onnx_node(&e->model, "Cast", suffixed(e, node->name, "f32"), 1, &x, &value);
+        ls__onnx_node(&e->model, "Cast", ls__onnx_suffixed(e, node->name, "f32"), 1, &x, &value);
     ls__onnx_put_int(&e->model, cast, "to", 1); /* f32 */
     void *scale, *shift;
-    const char *scale_name =
-        ls__onnx_initializer(&e->model, suffixed(e, node->name, "scale"), LS_F32, &shape, &scale);
-    const char *shift_name =
-        ls__onnx_initializer(&e->model, suffixed(e, node->name, "shift"), LS_F32, &shape, &shift);
+    const char *scale_name = ls__onnx_initializer(
+        &e->model, ls__onnx_suffixed(e, node->name, "scale"), LS_F32, &shape, &scale);
+    const char *shift_name = ls__onnx_initializer(
+        &e->model, ls__onnx_suffixed(e, node->name, "shift"), LS_F32, &shape, &shift);
     for (int64_t c = 0; e->model.status == LS_OK && c < channels; c++) {
         const double mean = (double)node->settings.normalize.mean[c];
         const double std = (double)node->settings.normalize.std[c];
@@ -483,9 +375,10 @@ static ls_status put_normalize(ls__onnx_export *e, const ls_node *node)
 static ls_status put_parameter_layer(ls__onnx_export *e, const ls_node *node)
 {
     const char *name;
-    float *values = put_parameter(e, node, LS__WEIGHT, ls__onnx_shape(&node->spec.shape), &name);
+    float *values =
+        ls__onnx_put_parameter(e, node, LS__WEIGHT, ls__onnx_shape(&node->spec.shape), &name);
     const int64_t *d = node->spec.shape.dims;
-    if (node->spec.shape.n_dims == 4) transpose(e, values, d[0], d[1] * d[2], d[3]);
+    if (node->spec.shape.n_dims == 4) ls__onnx_transpose(e, values, d[0], d[1] * d[2], d[3]);
     e->values[node->id] = (ls__onnx_value){ name, 0, false, false };
     return e->model.status;
 }
