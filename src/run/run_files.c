@@ -274,7 +274,7 @@ static ls_status check_differences(ls_run *t, const char *path)
     }
     ls__fail(t->ctx, LS_ERR_MISMATCH, "%s: the identity differs from that of the run (%s): %s",
              t->dir, path, text);
-    ls__run_settings_hint_mismatch(t->ctx, t->settings, "--force resumes anyway");
+    ls__run_settings_hint_mismatch(t->ctx, t->settings, t->changed, "--force resumes anyway");
     return LS_ERR_MISMATCH;
 }
 

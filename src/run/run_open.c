@@ -49,7 +49,7 @@ static ls_status load_kernels(ls_run *t, bool resumed)
     status = forgive_mismatch(t, status);
     if (t->writes_algorithm_cache && t->settings->benchmark) status = check_cache_path(t, path);
     if (status == LS_ERR_MISMATCH && resumed == (t->stored != NULL) && t->extent == LS_RUN_WHOLE)
-        ls__run_settings_hint_mismatch(t->ctx, t->settings,
+        ls__run_settings_hint_mismatch(t->ctx, t->settings, t->changed,
                                        "--force ignores these kernels and selects new ones");
     return status;
 }

@@ -146,8 +146,10 @@ bool ls__run_settings_preset_at(const ls_given *given, const ls__run_settings *r
  * the learning rates of the completed steps do not depend on it. dir: the run's folder. */
 ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
                                       const ls__run_settings *r, const char *dir);
-/* The hint of LS_ERR_MISMATCH: what native arithmetic also depends on, and what --force does. */
-void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r, const char *force);
+/* The hint of LS_ERR_MISMATCH: what native arithmetic also depends on, and what --force does.
+ * changed: what ls__settings_changed gives, or NULL. */
+void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r,
+                                    const json_t *changed, const char *force);
 /* Whether the schedule's learning rates are the same for any number of epochs. */
 bool ls__run_can_be_extended(const ls__run_settings *r);
 

@@ -100,6 +100,12 @@ static bool check_loss_settings(ls_context *ctx, const ls_given *given, const ls
 }
 
 /* Settings that have no effect beside the others. */
+/* Whether kernels can be selected by timing them. */
+static bool can_benchmark(const ls__run_settings *r)
+{
+    return r->arithmetic == LS_ARITHMETIC_NATIVE || strcmp(r->device, "cpu") != 0;
+}
+
 static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_model *model,
                               const ls__run_settings *r)
 {
@@ -147,7 +153,7 @@ static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_m
               r->metric == LS__METRIC_TOP5,
           "validation, without --no-val" },
         { "lr-power", polynomial, "--lr-scheduler polynomial" },
-        { "benchmark", r->arithmetic == LS_ARITHMETIC_NATIVE || strcmp(r->device, "cpu") != 0,
+        { "benchmark", can_benchmark(r),
           "--arithmetic native or a GPU, because portable arithmetic selects kernels by shape" },
     };
     return check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table) &&
@@ -240,6 +246,10 @@ ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
                         "--epochs %lld: the run has %lld; a run can be extended, not shortened; "
                         "--stop-at ends it earlier",
                         (long long)r->epochs, epochs);
+    if (r->benchmark && !can_benchmark(r))
+        return ls__fail(ctx, LS_ERR_SETTING,
+                        "--arithmetic portable: the run has --benchmark, and portable arithmetic "
+                        "selects kernels by shape; omit --arithmetic to resume the run as it is");
     if (r->epochs == epochs || ls__run_can_be_extended(r)) return LS_OK;
     return ls__fail(ctx, LS_ERR_SETTING,
                     "--epochs %lld: the learning rates of --lr-scheduler %s depend on the number "
@@ -251,10 +261,20 @@ ls_status ls__run_settings_may_resume(ls_context *ctx, const json_t *stored,
                     (long long)r->epochs, dir);
 }
 
-void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r, const char *force)
+void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r,
+                                    const json_t *changed, const char *force)
 {
+    size_t i;
+    const json_t *change;
+    bool other_arithmetic = false;
+    json_array_foreach(changed, i, change)
+    {
+        const char *option = ls__json_get_string(change, "option");
+        other_arithmetic = other_arithmetic || (option && strcmp(option, "arithmetic") == 0);
+    }
     ls__error_hint(ctx, "%s%s",
-                   r->arithmetic == LS_ARITHMETIC_NATIVE
+                   other_arithmetic ? "omit --arithmetic to resume with that of the run; "
+                   : r->arithmetic == LS_ARITHMETIC_NATIVE
                        ? "where libraries or processor differ, LOCKSTEP_MAX_ISA and "
                          "ONEDNN_MAX_CPU_ISA must be set as they were; "
                        : "",

@@ -216,6 +216,7 @@ START_TEST(native_runs_without_products_of_bf16)
             "LOCKSTEP_MAX_ISA and ONEDNN_MAX_CPU_ISA must be set as they were; --force resumes");
         expect(1, "train --resume c --arithmetic portable");
         expect_err("libraries is 'oneDNN ");
+        expect_err("omit --arithmetic to resume with that of the run; --force ignores");
     }
     if (usual) setenv("LOCKSTEP_MAX_ISA", usual, 1);
     free(usual);

@@ -249,6 +249,37 @@ START_TEST(a_schedule_over_all_epochs_is_not_lengthened)
 }
 END_TEST
 
+/* Runs of versions without --arithmetic had none in config.json. */
+START_TEST(a_run_without_an_option_has_its_default)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--epochs 2 --stop-at 3 --out run");
+    json_t *config = json_load_file("run/config.json", 0, NULL);
+    ck_assert_int_eq(json_object_del(json_object_get(config, "options"), "arithmetic"), 0);
+    ck_assert_int_eq(json_dump_file(config, "run/config.json", 0), 0);
+    json_decref(config);
+    expect(2, "train --resume run --arithmetic native");
+    expect_err("started by a version without --arithmetic");
+    expect(0, "train --resume run");
+    end_folder();
+}
+END_TEST
+
+START_TEST(a_run_that_timed_kernels_keeps_its_arithmetic)
+{
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--benchmark --arithmetic native --epochs 2 --stop-at 3 --out run");
+    expect(2, "train --resume run --arithmetic portable");
+    expect_err("--arithmetic portable: the run has --benchmark");
+    expect_err("omit --arithmetic to resume the run as it is");
+    expect(0, "train --resume run");
+    end_folder();
+}
+END_TEST
+
 /* Stopped in the middle of an epoch and resumed on other workers and threads. */
 START_TEST(optimizer_options_resume)
 {
@@ -326,9 +357,11 @@ END_TEST
 
 TEST_PROGRAM(resume)
 {
-    return RUN_SUITE("resume", a_resume_can_skip_bad_images, a_run_without_a_step_is_replaced,
-                     folders_with_other_files_are_refused, a_folder_that_cannot_be_read,
-                     a_folder_without_permission, a_finished_run_is_lengthened,
-                     a_schedule_over_all_epochs_is_not_lengthened, optimizer_options_resume,
-                     a_moved_list, documented_changes);
+    return RUN_SUITE("resume", a_resume_can_skip_bad_images,
+                     a_run_without_an_option_has_its_default,
+                     a_run_that_timed_kernels_keeps_its_arithmetic,
+                     a_run_without_a_step_is_replaced, folders_with_other_files_are_refused,
+                     a_folder_that_cannot_be_read, a_folder_without_permission,
+                     a_finished_run_is_lengthened, a_schedule_over_all_epochs_is_not_lengthened,
+                     optimizer_options_resume, a_moved_list, documented_changes);
 }
