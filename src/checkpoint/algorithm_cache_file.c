@@ -24,7 +24,7 @@ enum { MAX_FILE_BYTES = 8 << 20 };
 typedef struct field {
     const char *key, *value;
 } field;
-enum { N_FIELDS = 5 };
+enum { LIBRARIES = 3, N_FIELDS = 5 };
 
 /* For nets whose activations have that type. */
 static void make_fields(const ls_context *ctx, ls_dtype activations, field out[N_FIELDS])
@@ -33,7 +33,7 @@ static void make_fields(const ls_context *ctx, ls_dtype activations, field out[N
     out[0] = (field){ "format", FORMAT };
     out[1] = (field){ "lockstep", ls_version() };
     out[2] = (field){ "device", backend->name };
-    out[3] = (field){ "libraries", backend->libraries(ctx->device, activations) };
+    out[LIBRARIES] = (field){ "libraries", backend->libraries(ctx->device, activations) };
     out[4] = (field){ "processor", backend->processor(ctx->device, activations) };
 }
 
@@ -62,9 +62,18 @@ static json_t *cache_json(const ls_context *ctx, ls_dtype activations,
     return ls__json_finish(&out);
 }
 
+/* Whether a kernel that the file would hold is for an op in bf16. */
+static bool have_bf16(const ls__selections *selections)
+{
+    for (int i = 0; i < selections->n; i++)
+        if (!selections->items[i]->derived && strstr(selections->items[i]->op, "=BF16:"))
+            return true;
+    return false;
+}
+
 json_t *ls__algorithm_cache_json(const ls_context *ctx, const ls__selections *selections)
 {
-    return cache_json(ctx, LS_BF16, selections);
+    return cache_json(ctx, have_bf16(selections) ? LS_BF16 : LS_F32, selections);
 }
 
 json_t *ls__algorithm_cache_of_net(const ls_context *ctx, const ls_net *net)
@@ -85,23 +94,13 @@ typedef struct reading {
     const char *path;
 } reading;
 
-/* Whether all fields are those of this device for nets whose activations have that type. */
-static bool are_of_device(const reading *r, ls_dtype activations, const json_t *json)
-{
-    field fields[N_FIELDS];
-    make_fields(r->ctx, activations, fields);
-    for (int i = 0; i < N_FIELDS; i++) {
-        const char *there = json_string_value(json_object_get(json, fields[i].key));
-        if (!there || strcmp(there, fields[i].value) != 0) return false;
-    }
-    return true;
-}
-
 static ls_status check_fields(const reading *r, const json_t *json)
 {
-    if (are_of_device(r, LS_F32, json)) return LS_OK;
     field fields[N_FIELDS];
-    make_fields(r->ctx, LS_BF16, fields);
+    make_fields(r->ctx, LS_F32, fields);
+    const char *libraries = json_string_value(json_object_get(json, fields[LIBRARIES].key));
+    if (!libraries || strcmp(libraries, fields[LIBRARIES].value) != 0)
+        make_fields(r->ctx, LS_BF16, fields); /* which may need more libraries */
     for (int i = 0; i < N_FIELDS; i++) {
         const char *there = json_string_value(json_object_get(json, fields[i].key));
         if (!there || (i == 0 && strcmp(there, FORMAT) != 0))

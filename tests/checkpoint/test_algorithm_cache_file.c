@@ -1,6 +1,8 @@
 /* test_algorithm_cache_file.c: saving algorithm caches. Ops already in the file stay, several
  * processes share a file, links are followed. test_net and test_checkpoint test loading. */
 #include "../failing_allocator.h"
+#include "backend/backend.h"
+#include "base/context.h"
 #include "../suite.h"
 #include "../log/own_folder.h"
 #include <jansson.h>
@@ -121,6 +123,38 @@ START_TEST(heuristic_selections_are_not_saved)
     json_decref(saved);
     json_decref(cache);
     json_decref(known);
+    end();
+}
+END_TEST
+
+static const char *field(const json_t *cache, const char *name)
+{
+    return json_string_value(json_object_get(cache, name));
+}
+
+/* Kernels in f32 depend on no library and on no processor, also with native arithmetic. */
+START_TEST(only_kernels_in_bf16_name_a_processor)
+{
+    begin();
+    ls_context *native =
+        ls_context_open(&(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE });
+    const ls__backend *backend = native->device->backend;
+    write_cache("f32.json", 0, 3, "own");
+    ck_assert_int_eq(ls_algorithm_cache_load(native, path("f32.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(native, path("saved.json")), LS_OK);
+    json_t *cache = read_cache("saved.json");
+    ck_assert_str_eq(field(cache, "libraries"), backend->libraries(native->device, LS_F32));
+    ck_assert_str_eq(field(cache, "processor"), "");
+    json_object_set_new(json_object_get(cache, "kernels"), "relu x=BF16:4", json_string("own"));
+    ck_assert_int_eq(json_dump_file(cache, path("bf16.json"), 0), 0);
+    json_decref(cache);
+    ck_assert_int_eq(ls_algorithm_cache_load(native, path("bf16.json")), LS_OK);
+    ck_assert_int_eq(ls_algorithm_cache_save(native, path("saved.json")), LS_OK);
+    cache = read_cache("saved.json");
+    ck_assert_str_eq(field(cache, "libraries"), backend->libraries(native->device, LS_BF16));
+    ck_assert_str_eq(field(cache, "processor"), backend->processor(native->device, LS_BF16));
+    json_decref(cache);
+    ls_context_close(&native);
     end();
 }
 END_TEST
@@ -255,7 +289,7 @@ END_TEST
 TEST_PROGRAM(algorithm_cache_file)
 {
     return RUN_SUITE("algorithm cache files", ops_in_the_file_stay,
-                     heuristic_selections_are_not_saved, a_full_file_keeps_ours,
-                     an_empty_file_is_filled, foreign_files_stay_unchanged, processes_share_a_file,
-                     links_are_followed, every_allocation_may_fail);
+                     only_kernels_in_bf16_name_a_processor, heuristic_selections_are_not_saved,
+                     a_full_file_keeps_ours, an_empty_file_is_filled, foreign_files_stay_unchanged,
+                     processes_share_a_file, links_are_followed, every_allocation_may_fail);
 }
