@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/floats.h"
-#include "base/utf8.h"
 #include "io/json.h"
 #include "nn/net/net.h"
 #include <string.h>
@@ -29,9 +28,9 @@ static ls_status check(const ls__onnx_export *e, const char *path)
         return ls__fail(ctx, LS_ERR_INVALID, "%s: %lld classes%s", call, (long long)c->n_classes,
                         c->classes ? "" : ", but classes is NULL");
     for (int64_t i = 0; i < c->n_classes; i++)
-        if (!c->classes[i] || !ls__utf8_is_valid(c->classes[i]))
-            return ls__fail(ctx, LS_ERR_INVALID, "%s: the name of class %lld is %s", call,
-                            (long long)i, c->classes[i] ? "not UTF-8" : "NULL");
+        if (!c->classes[i])
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: the name of class %lld is NULL", call,
+                            (long long)i);
     return LS_OK;
 }
 
@@ -116,7 +115,7 @@ static ls_status put_metadata(ls__onnx_export *e)
     if (c->n_classes > 0) {
         ls__json_builder array = { json_array() };
         for (int64_t i = 0; i < c->n_classes; i++)
-            ls__json_append(&array, json_string(c->classes[i]));
+            ls__json_append(&array, ls__json_text(e->graph->ctx, c->classes[i]));
         LS_TRY(put_json(e, "classes", &array));
     }
     for (int i = 0; i < e->graph->n_nodes; i++) {
