@@ -1,6 +1,4 @@
 # The CUDA backend: its sources, and whether the toolkit and cuDNN are here to build its module.
-set(LOCKSTEP_CUDA AUTO CACHE STRING "Build the CUDA module: ON, OFF, or AUTO for where the toolkit and cuDNN are found")
-set_property(CACHE LOCKSTEP_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LOCKSTEP_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120 CACHE STRING
   "What the module has code for; the last one as PTX too, for what comes later")
 
@@ -24,18 +22,17 @@ function(lockstep_cuda_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:lockstep_flags,INTERFACE_COMPILE_OPTIONS>>)
 endfunction()
 
-set(LOCKSTEP_HAS_CUDA OFF)
 include(cmake/cudnn.cmake)
-if(LOCKSTEP_CUDA STREQUAL "OFF")
+if(NOT DEFINED LOCKSTEP_CUDA OR LOCKSTEP_CUDA)
+  find_package(CUDAToolkit 12.0 QUIET)
+else()
   set(LOCKSTEP_CUDNN OFF)
-  return()
 endif()
-find_package(CUDAToolkit 12.0 QUIET)
-if(LOCKSTEP_CUDNN AND CUDAToolkit_FOUND AND CUDAToolkit_NVCC_EXECUTABLE)
+lockstep_optional(CUDA "the CUDA module, which uses the CUDA toolkit and cuDNN"
+  "the CUDA toolkit or cuDNN is missing; CUDAToolkit_ROOT may name its folder"
+  LOCKSTEP_CUDNN CUDAToolkit_FOUND CUDAToolkit_NVCC_EXECUTABLE)
+if(LOCKSTEP_HAS_CUDA)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "CUDA compiler")
   enable_language(CXX)
   enable_language(CUDA)
-  set(LOCKSTEP_HAS_CUDA ON)
-elseif(LOCKSTEP_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "LOCKSTEP_CUDA is ON, and the CUDA toolkit or cuDNN is missing; CUDAToolkit_ROOT may name its folder")
 endif()

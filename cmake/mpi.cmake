@@ -1,20 +1,13 @@
 # The communicator of MPI: whether Open MPI is here to build its module.
-set(LOCKSTEP_MPI AUTO CACHE STRING "Build the MPI module: ON, OFF, or AUTO for where Open MPI is found")
-set_property(CACHE LOCKSTEP_MPI PROPERTY STRINGS AUTO ON OFF)
-
-set(LOCKSTEP_HAS_MPI OFF)
-if(LOCKSTEP_MPI STREQUAL "OFF")
-  return()
+if(NOT DEFINED LOCKSTEP_MPI OR LOCKSTEP_MPI)
+  find_package(MPI QUIET COMPONENTS C)
 endif()
-find_package(MPI QUIET COMPONENTS C)
 # The binary interfaces of MPI libraries differ, and only Open MPI is tested.
 if(MPI_C_FOUND)
   include(CheckSymbolExists)
   set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
   check_symbol_exists(OPEN_MPI mpi.h LOCKSTEP_MPI_IS_OPEN_MPI)
   unset(CMAKE_REQUIRED_LIBRARIES)
-  set(LOCKSTEP_HAS_MPI ${LOCKSTEP_MPI_IS_OPEN_MPI})
 endif()
-if(LOCKSTEP_MPI STREQUAL "ON" AND NOT LOCKSTEP_HAS_MPI)
-  message(FATAL_ERROR "LOCKSTEP_MPI is ON, and Open MPI is missing; MPI_C_COMPILER may name its mpicc")
-endif()
+lockstep_optional(MPI "the MPI module, which uses Open MPI" "Open MPI is missing; MPI_C_COMPILER may name its mpicc"
+  LOCKSTEP_MPI_IS_OPEN_MPI)
