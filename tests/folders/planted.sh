@@ -31,6 +31,7 @@ plant "private header in the command" cli/main.c '#include "base/text.h"' "cli: 
 plant "private name in the command" cli/main.c 'int ls__planted;' "cli: a private name of the library"
 plant "private header in a model" models/resnet.c '#include "base/hash.h"' "public headers only"
 plant "vendor header outside of its folder" src/nn/net/net_run.c '#include <cudnn.h>' "belong to src/cuda"
+plant "protobuf-c outside of its folder" src/checkpoint/checkpoint_export.c '#include <onnx.pb-c.h>' "belong to src/io/onnx"
 plant "MPI outside of its folder" src/backend/communicator.c '#include <mpi.h>' "belongs to src/mpi"
 plant "the MPI module above the registry" src/mpi/module.c '#include "backend/registry.h"' "src/mpi may include"
 plant "text cut within a character" src/log/metrics.c 'int f(char *s, char *t) { return sprintf(t, "%.9s", s); }' "with LS__CUT"

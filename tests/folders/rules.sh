@@ -120,6 +120,9 @@ while IFS= read -r hit; do
 done < <(grep -rnE '^ *# *include *[<"](cudnn|cuda|cublas|curand|nvtx)' --include='*.[ch]*' include src models cli | grep -v '^src/cuda/')
 
 while IFS= read -r hit; do
+  report "$hit (protobuf-c and what it generates belong to src/io/onnx)"
+done < <(grep -rnE '^ *# *include *[<"](protobuf-c|[a-z_]+\.pb-c\.h)' --include='*.[ch]*' include src models cli | grep -v '^src/io/onnx/')
+while IFS= read -r hit; do
   report "$hit (MPI belongs to src/mpi)"
 done < <(grep -rnE '^ *# *include *[<"]mpi\.h' --include='*.[ch]*' include src models cli | grep -v '^src/mpi/')
 

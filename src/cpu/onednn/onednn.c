@@ -59,9 +59,8 @@ const char *ls__onednn_processor(const ls__onednn *onednn)
 ls_status ls__onednn_open(ls_context *ctx, int n_threads, ls__onednn **out)
 {
     *out = NULL;
-    if (ls__isa_is_limited()) return LS_OK;
+    if (ls__isa_is_limited() || !ls__dnn_has_bf16()) return LS_OK;
     LS_TRY(ls__dnn_check(ctx));
-    if (!ls__dnn_has_bf16()) return LS_OK;
     *out = ls__zalloc(ctx, sizeof **out);
     if (!*out) return ls__fail_memory(ctx, "oneDNN", sizeof **out);
     (*out)->headroom.bytes = HEADROOM_BYTES;
