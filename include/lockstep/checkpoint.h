@@ -31,9 +31,9 @@ typedef struct ls_training_state {
  * the skipped updates). All are F32 in every precision. The rest is metadata:
  *
  * - "identity": all that the result depends on: seed, device, versions of kernels, with native
- *   arithmetic and on a GPU the processor and versions of libraries, data with its digest
- * (ls_dataset_digest), settings of loaders, optimizer, loss scale and schedule, precision, a digest
- * of the model, the list of frozen parameters, the kernels used;
+ *   arithmetic in bf16 and on a GPU the processor and versions of libraries, data with its digest
+ *   (ls_dataset_digest), settings of loaders, optimizer, loss scale and schedule, precision, a
+ *   digest of the model, the list of frozen parameters, the kernels used;
  * - "classes": a JSON array of names, from the loader;
  * - "mean", "std": JSON arrays of numbers, from the loader, or from the net if there is no loader;
  * - "crop": the side of the images, likewise;
