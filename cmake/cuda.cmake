@@ -18,7 +18,7 @@ function(lockstep_cuda_core target)
 endfunction()
 function(lockstep_cuda_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${LOCKSTEP_XXHASH_INCLUDE})
-  target_compile_definitions(${target} PRIVATE LS_STATIC LS__VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
+  target_compile_definitions(${target} PRIVATE LS_STATIC _GNU_SOURCE)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C>:$<TARGET_PROPERTY:lockstep_flags,INTERFACE_COMPILE_OPTIONS>>)
 endfunction()
 

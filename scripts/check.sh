@@ -41,6 +41,8 @@ title "the same results with every instruction set"
 scripts/portable_check.sh build/lockstep
 title "uninitialized bytes, by valgrind"
 scripts/memcheck.sh build
+title "the binary interface"
+scripts/abi_check.sh build
 title "bundle for a machine with a GPU, where our packages are not installed"
 scripts/gpu_bundle_check.sh build || [ $? -eq 77 ]
 

@@ -31,7 +31,7 @@ bundle_packages=("${build_packages[@]}" patchelf)
 fuzz_packages=("${build_packages[@]}" "clang-$clang_version" "libclang-rt-$clang_version-dev")
 # For the stricter checks.
 # shellcheck disable=SC2034
-check_packages=("${fuzz_packages[@]}" patchelf shellcheck git locales valgrind)
+check_packages=("${fuzz_packages[@]}" patchelf shellcheck git locales valgrind abigail-tools)
 [ "$clang_version" -ne "$clang_format_version" ] || check_packages+=("clang-format-$clang_format_version")
 
 # apt_get AS-ROOT... -- ARGUMENT...: while another program, such as an automatic upgrade, holds a lock of apt or dpkg, again

@@ -23,6 +23,7 @@ typedef struct ls_training_state {
     bool force;                  /* load: resume even if the identity differs; each difference is a
                                     warning. The metric must be the same */
     const char *const *metadata; /* additional metadata: key, value, ..., NULL; may be NULL */
+    LS_RESERVED(8);
 } ls_training_state;
 
 /* Weights and buffers are stored under their names, optimizer state under
@@ -88,6 +89,7 @@ typedef struct ls_load_weights_config {
      * NULL. */
     const char *const *classes;
     int64_t n_classes;
+    LS_RESERVED(8);
 } ls_load_weights_config;
 
 /* The result for a tensor of the net or of the file. */
@@ -107,6 +109,7 @@ typedef struct ls_weight_info {
     bool head;                      /* a weight or bias of the net's head */
     const char *dtype;              /* in the file: "F32", "F64", ...; NULL if missing */
     ls_shape file_shape, net_shape; /* in the file's order: convolution weights are [O,I,H,W] */
+    LS_RESERVED(4);
 } ls_weight_info;
 
 /* Every tensor of the net and of a file. The caller owns it. */

@@ -26,6 +26,7 @@
 
 #include <lockstep/export.h>
 #include <lockstep/status.h>
+#include <lockstep/version.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ typedef struct ls_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory);
     void *user;
+    LS_RESERVED(4);
 } ls_allocator;
 
 typedef enum ls_deterministic {
@@ -123,6 +125,7 @@ typedef struct ls_context_config {
     const ls_allocator *allocator; /* NULL = the C library's; copied */
     ls_log_fn log;                 /* NULL = none; warnings are kept either way, see below */
     void *log_user;
+    LS_RESERVED(16);
 } ls_context_config;
 
 /* Ranks: results do not depend on their number. `shards` is at least that and at most 64. All ranks
@@ -139,6 +142,11 @@ typedef struct ls_context_config {
  * The environment variable LOCKSTEP_MAX_ISA (plain, avx2 or avx512) limits the vector instructions
  * of kernels on the CPU; another value is LS_ERR_INVALID. See docs/reproducibility.md. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
+/* The same for a program that was compiled with the headers of that version, which ls_context_open
+ * passes. LS_ERR_UNSUPPORTED for headers that are newer than the library, because it would ignore
+ * the fields that it does not know, and for those of another minor version. */
+LS_API ls_context *ls_context_open_for(int version, const ls_context_config *config);
+#define ls_context_open(...) ls_context_open_for(LS_VERSION_NUMBER, __VA_ARGS__)
 
 /* Frees the context and all that was opened through it and is still open. Accepts NULL; sets the
  * pointer to NULL. */
@@ -182,6 +190,7 @@ typedef struct ls_memory_stats {
     int64_t n_blocks;     /* blocks in use now */
     int64_t n_reused;     /* allocations served from the pool */
     int64_t n_allocated;  /* allocations made from the system */
+    LS_RESERVED(8);
 } ls_memory_stats;
 LS_API ls_memory_stats ls_context_memory(const ls_context *ctx);
 
@@ -215,11 +224,10 @@ typedef struct ls_launch {
     const char *variable; /* that counts the processes; NULL: no launcher started this one */
     long n_ranks;         /* 0 = unknown, perhaps more than one */
     long rank;            /* -1 = unknown; rank 0 is rank 0 of the communicator, too */
+    LS_RESERVED(4);
 } ls_launch;
 /* That of the innermost launcher, as far as the environment shows it. */
 LS_API ls_launch ls_launch_find(void);
-
-LS_API const char *ls_version(void); /* "0.1.0" */
 
 /* In config structs, zero means the default, which the field's comment gives: "0 = 10" means that
  * zero selects the default, 10. If the comment gives none, the default is zero. If the default is

@@ -165,6 +165,7 @@ typedef struct ls_csv_config {
     /* The folder that relative paths begin in. NULL: see ls_csv_open. Names of samples are then
      * relative to it. */
     const char *image_root;
+    LS_RESERVED(8);
 } ls_csv_config;
 
 /* As ls_csv_open, which is the same with the default columns. config NULL = all defaults.
@@ -232,6 +233,7 @@ typedef struct ls_dataset_callbacks {
     uint64_t (*digest)(void *user, int64_t sample);
 
     void *user; /* passed to the callbacks; must stay valid as long as the dataset's loaders */
+    LS_RESERVED(8);
 } ls_dataset_callbacks;
 
 /* The struct is copied. Samples have no paths; errors call them "sample 7". Errors: LS_ERR_INVALID
@@ -260,6 +262,7 @@ typedef struct ls_shared_groups {
     int64_t n_groups, n_samples; /* n_samples: of the validation data, in these groups */
     const char *example; /* the first of them in byte order; NULL if there are none. Borrowed
                             from `validation` */
+    LS_RESERVED(4);
 } ls_shared_groups;
 /* Both datasets may be splits, and belong to one context (else LS_ERR_MISMATCH). Samples without a
  * group are not counted. NULL datasets give LS_ERR_EARLIER. LS_ERR_INVALID: out is NULL;
@@ -325,6 +328,7 @@ typedef struct ls_image_info {
     /* [ls_alpha]: no channel's samples differ by more than 2 of 255, so the image has one colour.
      * JPEG files are not examined: false. */
     bool uniform[3];
+    LS_RESERVED(8);
 } ls_image_info;
 /* The size of a sample's image. A JPEG file is read up to its pixels, other formats are decoded, a
  * program's sample is loaded. LS_ERR_INVALID: no such sample; else those of ls_image_load. */

@@ -71,6 +71,7 @@ typedef struct ls_dataset_check_config {
      * LS_ERR_IO. */
     bool (*progress)(void *user, int64_t n_done, int64_t n_files);
     void *user;
+    LS_RESERVED(8);
 } ls_dataset_check_config;
 
 typedef struct ls_dataset_report ls_dataset_report;
@@ -100,6 +101,7 @@ LS_API ls_dataset_report *ls_dataset_check(ls_context *ctx, const char *dir,
 typedef struct ls_check_part {
     const char *split; /* its name in the report, such as "train"; "" for a dataset without parts */
     ls_dataset *dataset;
+    LS_RESERVED(4);
 } ls_check_part;
 
 /* The same for n parts of image files, 1 to 16, the first one for training: CSV lists
@@ -122,6 +124,7 @@ typedef struct ls_finding {
     const char *other;  /* LEAK, AMBIGUOUS, DUPLICATE, NEAR_*: the original; GROUP_LEAK: the group's
                            first image in another split; else "" */
     const char *reason; /* "truncated PNG file" */
+    LS_RESERVED(4);
 } ls_finding;
 /* In the order of kinds, then of paths. All is 0 out of range, and for a NULL report. */
 LS_API int64_t ls_dataset_report_finding_count(const ls_dataset_report *report);
@@ -131,6 +134,7 @@ typedef struct ls_class_summary {
     const char *split; /* its path in the folder, such as "train"; "" = the folder itself */
     const char *name;  /* of the class; NULL: images outside of class folders */
     int64_t n_images, n_readable;
+    LS_RESERVED(4);
 } ls_class_summary;
 /* In the order of the splits, then of names. */
 LS_API int64_t ls_dataset_report_class_count(const ls_dataset_report *report);
@@ -140,6 +144,7 @@ LS_API ls_class_summary ls_dataset_report_class_at(const ls_dataset_report *repo
 typedef struct ls_folder_summary {
     const char *path;
     int64_t n_images; /* in the folder itself, not in those below it */
+    LS_RESERVED(4);
 } ls_folder_summary;
 /* In byte order with '/' as the first character: a folder is followed by those in it. */
 LS_API int64_t ls_dataset_report_folder_count(const ls_dataset_report *report);
@@ -152,6 +157,7 @@ typedef struct ls_size_range {
 typedef struct ls_dataset_summary {
     int64_t n_images, n_readable;
     ls_size_range width, height; /* of the readable images, upright; 0 if there are none */
+    LS_RESERVED(8);
 } ls_dataset_summary;
 LS_API ls_dataset_summary ls_dataset_report_summary(const ls_dataset_report *report);
 

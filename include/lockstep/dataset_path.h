@@ -35,6 +35,7 @@ typedef struct ls_dataset_config {
     /* These are the settings csv-columns, image-root, label-pattern, group-column and
      * group-pattern; NULL = not given. A path that is named for validation has no groups. */
     const char *csv_columns, *image_root, *label_pattern, *group_column, *group_pattern;
+    LS_RESERVED(8);
 } ls_dataset_config;
 
 /* Opens the images at a path, whatever is there: a folder with train/ and val/ (or their other
@@ -52,6 +53,7 @@ typedef struct ls_model_images {
     bool is_split; /* those that the model's training had split off the dataset at the path */
     bool is_other; /* all of the path, which is not the dataset that training had split */
     int64_t n_all; /* images at the path, before they were divided */
+    LS_RESERVED(4);
 } ls_model_images;
 
 /* Opens the images at a path on which a saved model is evaluated: those for validation, or for

@@ -23,6 +23,7 @@ typedef struct ls_evaluation_config {
     double zero_division; /* a precision, recall or F1 that is 0/0: 0, 1 or NaN; averages leave out
                              NaN. As zero_division of scikit-learn */
     bool auc;             /* also compute ls_evaluation_result.auc */
+    LS_RESERVED(8);
 } ls_evaluation_config;
 
 /* An empty evaluation. It takes 32 bytes for each prediction that is added, and with `auc`
@@ -52,6 +53,7 @@ typedef struct ls_class_result {
     const char *name;                         /* borrowed */
     int64_t n_images, n_predicted, n_correct; /* of this class; predicted as it; both */
     ls_scores scores;
+    LS_RESERVED(8);
 } ls_class_result;
 LS_API ls_class_result ls_evaluation_class_at(const ls_evaluation *evaluation, int label);
 LS_API int ls_evaluation_class_count(const ls_evaluation *evaluation);
@@ -74,6 +76,7 @@ typedef struct ls_evaluation_result {
      * scikit-learn with multi_class="ovr", average="macro"). Only classes that some, but not all
      * images have; NaN without such a class; 0 without ls_evaluation_config.auc. */
     double auc;
+    LS_RESERVED(16);
 } ls_evaluation_result;
 LS_API ls_evaluation_result ls_evaluation_scores(const ls_evaluation *evaluation);
 
@@ -100,6 +103,7 @@ typedef struct ls_mistake {
     int64_t sample;
     int32_t label, predicted;
     float confidence; /* the probability of the predicted class */
+    LS_RESERVED(4);
 } ls_mistake;
 LS_API int64_t ls_evaluation_mistake_count(const ls_evaluation *evaluation);
 LS_API ls_mistake ls_evaluation_mistake_at(const ls_evaluation *evaluation, int64_t i);

@@ -155,6 +155,7 @@ typedef struct ls_loader_config {
     /* Normalization, done by the net (ls_net_build adds the node): (x / 255 - mean) / std per
      * channel; all 0 = ImageNet's values (for one channel their average, 0.449 and 0.226). */
     float mean[3], std[3];
+    LS_RESERVED(16);
 } ls_loader_config;
 
 /* The number of workers for most programs, and the default of the commands: one per processor that
@@ -173,6 +174,7 @@ typedef struct ls_input_spec {
     float mean[4], std[4]; /* for u8, per channel: (x / 255 - mean) / std; std 0 = 1 */
     int n_classes;         /* 0 = no labels */
     int n_targets;         /* columns of the dataset's own targets; 0 = none */
+    LS_RESERVED(4);
 } ls_input_spec;
 LS_API ls_input_spec ls_loader_input_spec(const ls_loader *loader);
 
@@ -194,6 +196,7 @@ typedef struct ls_batch {
                                  plus 1 - lambda for that of the image mixed in. A loader over a
                                  dataset with targets gives them, f32 [n,targets]. Else NULL */
     bool is_last;             /* of the epoch: with gradient accumulation, ls_net_step updates */
+    LS_RESERVED(8);
 } ls_batch;
 
 /* Begins an epoch (0 to 2^20 - 1) at its first step, or at any step (for resuming). If an epoch is
@@ -214,6 +217,7 @@ typedef struct ls_loader_stats {
     int64_t n_bad;       /* number of distinct unreadable samples */
     double wait_seconds; /* time that the caller spent in ls_loader_next, waiting for a batch or
                             making it */
+    LS_RESERVED(8);
 } ls_loader_stats;
 LS_API ls_loader_stats ls_loader_statistics(const ls_loader *loader);
 /* The i-th unreadable sample in order of sample number, with the reason (borrowed); -1 out of

@@ -72,5 +72,6 @@
 #include <lockstep/tensor.h>
 #include <lockstep/text.h>
 #include <lockstep/trainer.h>
+#include <lockstep/version.h>
 
 #endif

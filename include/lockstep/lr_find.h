@@ -24,6 +24,7 @@ typedef struct ls_lr_find_config {
     ls_event_fn on_event; /* PASS_BEGIN, STEP for each batch with the averages over all batches so
                              far, PASS_END; may be NULL */
     void *user;
+    LS_RESERVED(8);
 } ls_lr_find_config;
 
 /* An update. */

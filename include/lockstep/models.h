@@ -31,6 +31,7 @@ typedef struct ls_model_options {
     /* Where the shape changes, a shortcut takes every second pixel and adds channels of zeros
      * (option A of He et al. 2015) instead of a 1x1 convolution (option B). */
     bool parameter_free_shortcuts;
+    LS_RESERVED(8);
 } ls_model_options;
 
 /* "Deep Residual Learning for Image Recognition" (He et al. 2015), section 4.2: for 32x32. */
@@ -86,6 +87,7 @@ typedef struct ls_model {
     int64_t n_classes;  /* the default: 10 or 1000 */
     bool resnet;        /* has the options of ResNets */
     double dropout;     /* the default of the option dropout; below 0 = no such option */
+    LS_RESERVED(8);
 } ls_model;
 /* The i-th bundled model, in the order above; NULL beyond the last. */
 LS_API const ls_model *ls_model_at(int i);

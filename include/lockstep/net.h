@@ -28,6 +28,7 @@ typedef struct ls_loss_config {
                           those of a loader with mixup, instead of the labels, which the metrics
                           read. A batch without targets has those of its labels, one-hot (all 0 for
                           label -1) */
+    LS_RESERVED(8);
 } ls_loss_config;
 
 /* The dtypes of values and of matrix multiplications and convolutions.
@@ -56,6 +57,7 @@ typedef enum ls_precision {
 typedef struct ls_loss_scale_config {
     float initial;           /* a power of two from 1 to 2^24; 0 = 65536 */
     int64_t growth_interval; /* updates, 1 to 2^24; 0 = 2000 */
+    LS_RESERVED(4);
 } ls_loss_scale_config;
 
 /* Activation checkpointing: which activations the backward pass recomputes instead of keeping them
@@ -85,6 +87,7 @@ typedef struct ls_net_config {
                        most 3 % of the estimated time of these steps (or 30 ms if that is more),
                        longest ops first */
     bool inference; /* no backward pass: ls_net_step and ls_net_backward are errors */
+    LS_RESERVED(16);
 } ls_net_config;
 
 /* Calls model(graph, input, options) once and builds the execution plans for config->input's shape.
@@ -151,6 +154,7 @@ typedef struct ls_results {
     ls_metric_value metrics[LS_MAX_METRICS];
     double gradient_norm; /* as ls_optimizer_gradient_norm gives it; 0 without clip_norm and loss
                              scaling, and in a step without an update */
+    LS_RESERVED(8);
 } ls_results;
 /* The value of the metric of that name; 0 where there is none. */
 LS_API double ls_results_metric(const ls_results *results, const char *name);
@@ -190,6 +194,7 @@ typedef struct ls_parameter_info {
     const ls_tensor *gradient; /* NULL for buffers and in inference nets; of the scaled loss if
                                   there is loss scaling */
     bool frozen;
+    LS_RESERVED(4);
 } ls_parameter_info;
 /* Counts parameters and buffers, unlike ls_net_parameter_element_count. */
 LS_API int64_t ls_net_parameter_count(const ls_net *net);
@@ -225,6 +230,7 @@ typedef struct ls_net_memory {
     size_t arena_bytes;     /* activations, gradients and workspaces: largest execution plan */
     size_t scratch_bytes;   /* per-thread scratch of the kernels */
     size_t unshared_bytes;  /* size of the arena if no two values shared memory */
+    LS_RESERVED(8);
 } ls_net_memory;
 LS_API ls_net_memory ls_net_memory_usage(const ls_net *net);
 

@@ -63,6 +63,7 @@ typedef struct ls_conv2d_config {
     bool bias;                /* default: no bias (PyTorch: True) */
     ls_init init;             /* of the weight; default: He normal, fan out */
     ls_init bias_init;        /* default: uniform, limit 1 / sqrt(fan_in), as in PyTorch */
+    LS_RESERVED(4);
 } ls_conv2d_config;
 /* x [N,H,W,C] -> [N,H',W',channels], H' = (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1.
  * Parameters: <name>.weight [channels,kernel,kernel_w,C/groups], <name>.bias [channels].
@@ -76,6 +77,7 @@ typedef struct ls_batch_norm_config {
     float momentum;  /* 0 = 0.1: running = (1 - momentum) * running + momentum * batch; running_var
                         takes the unbiased variance of the batch */
     bool zero_scale; /* the weight is initially 0 instead of 1 (Goyal et al. 2017, section 5.1) */
+    LS_RESERVED(4);
 } ls_batch_norm_config;
 /* x [N,H,W,C] or [N,C]: per channel (x - mean) / sqrt(variance + epsilon) * weight + bias; batch
  * statistics (biased variance) in training, running statistics in evaluation (Ioffe & Szegedy
@@ -85,6 +87,7 @@ LS_API ls_node *ls_batch_norm(ls_graph *graph, const char *name, ls_node *x,
 
 typedef struct ls_layer_norm_config {
     float epsilon; /* 0 = 1e-5 */
+    LS_RESERVED(4);
 } ls_layer_norm_config;
 /* x [N,H,W,C] or [N,C]: (x - mean) / sqrt(variance + epsilon) * weight + bias, with the mean and
  * the biased variance over the channels of each pixel (Ba et al. 2016; torch.nn.LayerNorm(C) of
@@ -94,6 +97,7 @@ LS_API ls_node *ls_layer_norm(ls_graph *graph, const char *name, ls_node *x,
 
 typedef struct ls_group_norm_config {
     float epsilon; /* 0 = 1e-5 */
+    LS_RESERVED(4);
 } ls_group_norm_config;
 /* The same with statistics over all pixels of an image and C / groups adjacent channels (Wu & He
  * 2018; torch.nn.GroupNorm). LS_ERR_SHAPE if groups does not divide C. */
@@ -118,6 +122,7 @@ typedef struct ls_linear_config {
     bool no_bias;
     ls_init init, bias_init; /* of the weight and the bias; default: uniform, limit 1 /
                                 sqrt(fan_in), as in PyTorch */
+    LS_RESERVED(4);
 } ls_linear_config;
 /* x [N,I] -> [N,features], x W^T + b. Parameters: <name>.weight [features,I], <name>.bias
  * [features]. */
@@ -128,6 +133,7 @@ typedef struct ls_pool_config {
     int kernel, stride, padding; /* the same in both directions; kernel: required; stride 0 =
                                     kernel. ls_avg_pool counts the padded zeros (PyTorch:
                                     count_include_pad=True); ls_max_pool ignores the padding */
+    LS_RESERVED(4);
 } ls_pool_config;
 LS_API ls_node *ls_max_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
 LS_API ls_node *ls_avg_pool(ls_graph *graph, ls_node *x, const ls_pool_config *config);
@@ -169,6 +175,7 @@ typedef struct ls_cross_entropy_config {
         label_smoothing; /* in [0,1): target (1 - s) one-hot + s / classes (Szegedy et al. 2016) */
     const float *class_weights; /* one per class, copied; NULL = all 1. The mean is weighted, as in
                                    PyTorch */
+    LS_RESERVED(4);
 } ls_cross_entropy_config;
 /* Mean softmax cross-entropy: logits [N,K], labels i32 [N] -> [1]. Rows with label -1 are ignored
  * (PyTorch: ignore_index); where all labels are -1, loss and gradient are 0 (PyTorch: NaN).
@@ -183,6 +190,7 @@ LS_API ls_node *ls_cross_entropy(ls_graph *graph, ls_node *logits, ls_node *labe
 typedef struct ls_binary_cross_entropy_config {
     const float *positive_weights; /* one per class, >= 0, copied; NULL = all 1. They multiply the
                                       term of target 1 (PyTorch: pos_weight) */
+    LS_RESERVED(4);
 } ls_binary_cross_entropy_config;
 /* Binary cross-entropy of sigmoid(logits), for samples of several classes at once: logits [N,K],
  * targets f32 [N,K] in [0,1] -> [1], the mean over all elements of
@@ -245,6 +253,7 @@ typedef struct ls_custom_op_config {
                         or from host memory. Steps with this op are then captured as CUDA graphs,
                         and a replay does not call the callbacks. If false, nets with this op run op
                         by op. Ignored on the CPU */
+    LS_RESERVED(8);
 } ls_custom_op_config;
 /* The callbacks run one at a time, in the thread that calls ls_net_step, ls_net_evaluate,
  * ls_net_forward or ls_net_backward. A status other than LS_OK ends the step with that status. */

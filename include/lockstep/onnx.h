@@ -22,6 +22,7 @@ typedef struct ls_onnx_config {
      * array. */
     const char *const *classes;
     int64_t n_classes;
+    LS_RESERVED(8);
 } ls_onnx_config;
 
 /* Writes the net's evaluation as an ONNX model with f32 weights: inputs and outputs have the names

@@ -26,6 +26,7 @@ typedef struct ls_parameter_group {
     float lr_scale;      /* multiplies the learning rate of each step; 0 = 1; LS_ZERO = 0 */
     float weight_decay;  /* replaces the optimizer's, where weight_decay_scope includes the
                             parameter; 0 = the optimizer's; LS_ZERO = 0 */
+    LS_RESERVED(4);
 } ls_parameter_group;
 
 /* m = momentum m + (1 - dampening) g, in the first update m = g; p = p - lr m, or with nesterov
@@ -44,6 +45,7 @@ typedef struct ls_sgd_config {
     float ema_decay;    /* > 0: keeps moving averages of the weights, see ls_optimizer_swap_ema; in
                            [0,1) */
     int64_t accumulate; /* gradient accumulation: batches per update, see below; 0 = 1 */
+    LS_RESERVED(8);
 } ls_sgd_config;
 LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
 
@@ -62,6 +64,7 @@ typedef struct ls_adam_config {
     int n_groups;
     float clip_norm, clip_value, ema_decay; /* as above */
     int64_t accumulate;                     /* as above */
+    LS_RESERVED(8);
 } ls_adam_config;
 LS_API ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config);
 LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
@@ -80,6 +83,7 @@ typedef struct ls_rmsprop_config {
     int n_groups;
     float clip_norm, clip_value, ema_decay; /* as above */
     int64_t accumulate;                     /* as above */
+    LS_RESERVED(8);
 } ls_rmsprop_config;
 LS_API ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config);
 
@@ -224,6 +228,7 @@ typedef struct ls_schedule_config {
     int64_t patience, cooldown;          /* reduce on plateau; patience: 0 = 10; LS_ZERO_INT = 0 */
     double threshold; /* reduce on plateau: relative, below 1; 0 = 1e-4; LS_ZERO = 0 */
     bool maximize;    /* reduce on plateau: the metric is better when larger */
+    LS_RESERVED(8);
 } ls_schedule_config;
 LS_API ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config);
 

@@ -29,6 +29,7 @@ LS_BEGIN_DECLARATIONS
 typedef struct ls_pack_split {
     const char *name;
     ls_dataset *dataset;
+    LS_RESERVED(4);
 } ls_pack_split;
 
 typedef struct ls_pack_config {
@@ -50,6 +51,7 @@ typedef struct ls_pack_config {
      * LS_ERR_IO and writes no file; with `overwrite` the previous file is unchanged. */
     bool (*progress)(void *user, int64_t n_done, int64_t n_samples);
     void *user;
+    LS_RESERVED(8);
 } ls_pack_config;
 
 typedef struct ls_pack_summary {
@@ -60,6 +62,7 @@ typedef struct ls_pack_summary {
     int64_t bytes; /* of the pack */
     bool pixels;
     int64_t resize; /* 0 = not resized */
+    LS_RESERVED(8);
 } ls_pack_summary;
 
 /* Writes a pack, atomically. Each image is decoded, even for a pack of files, so that unreadable

@@ -78,6 +78,7 @@ typedef struct ls_repro_config {
      * of the runs before it; may be NULL. Must not close the experiment. */
     void (*on_run)(void *user, const ls_repro *repro, int i, bool has_trained);
     void *user;
+    LS_RESERVED(8);
 } ls_repro_config;
 
 /* Opens an experiment: reads the settings, of which data-dir is required, and the dataset, and

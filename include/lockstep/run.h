@@ -69,6 +69,7 @@ typedef struct ls_run_config {
     ls_event_fn on_event;              /* may be NULL */
     void (*on_stage)(void *user, ls_run *run, ls_run_stage stage); /* may be NULL */
     void *user;
+    LS_RESERVED(8);
 } ls_run_config;
 
 /* Opens a new run: reads the settings, of which data-dir is required, and opens a context, the
@@ -173,6 +174,7 @@ typedef struct ls_run_compare_config {
     const char *data_dir;      /* where the dataset of both is now; NULL = as stored in each */
     const ls_model *models[2]; /* a program's own models of the two runs (ls_run_config.model); NULL
                                   = a bundled one */
+    LS_RESERVED(8);
 } ls_run_compare_config;
 
 /* Compares two folders of runs, of ls_run_train, the command or a trainer: the identities, then the

@@ -39,6 +39,7 @@ typedef struct ls_search_parameter {
     double low, high; /* of ranges; integers below 2^31 in LS_SEARCH_INTEGER */
     int64_t count;    /* LIST: number of values. Ranges: number of points in a grid, at least 2;
                          0 for integers = each integer. Other methods ignore it for ranges */
+    LS_RESERVED(4);
 } ls_search_parameter;
 
 enum { LS_SEARCH_MAX_TRIALS = 10000 };
@@ -64,6 +65,7 @@ typedef struct ls_search_config {
                         have fewer combinations than `trials`, each is one trial. Without an effect
                         if another range is searched */
     uint64_t seed;
+    LS_RESERVED(8);
 } ls_search_config;
 
 typedef struct ls_search ls_search;
@@ -78,6 +80,7 @@ LS_API int64_t ls_search_trial_count(const ls_search *search);
 typedef struct ls_search_job {
     int64_t trial;
     int64_t epochs; /* that the trial has trained in total when the job is done */
+    LS_RESERVED(4);
 } ls_search_job;
 
 /* Begins the next round. *jobs, sorted by trial, is valid until the next call; *n = 0 when the

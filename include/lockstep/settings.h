@@ -49,6 +49,7 @@ typedef struct ls_setting {
     const char *excludes; /* a setting that can't be given beside it, NULL = none: one that is typed
                              replaces the other in a file */
     void (*list)(char *out, size_t size); /* writes a list that help texts add; NULL = none */
+    LS_RESERVED(8);
 } ls_setting;
 
 enum { LS_MAX_SETTINGS = 128 };
@@ -61,6 +62,7 @@ typedef struct ls_given {
     bool preset[LS_MAX_SETTINGS];      /* set by a preset, or from the config.json of a run */
     const char *run_file; /* the config.json of a run that values come from; NULL = none */
     void *file;           /* what a file gave: ls_given_read_file */
+    LS_RESERVED(8);
 } ls_given;
 
 /* Reads a value as typed into the struct of values. Texts are borrowed. expected: the values that

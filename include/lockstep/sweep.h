@@ -49,6 +49,7 @@ typedef struct ls_sweep_config {
     void (*on_progress)(void *user, const ls_sweep_progress *progress); /* may be NULL */
     void (*on_failure)(void *user, const ls_sweep_failure *failure);    /* may be NULL */
     void *user;
+    LS_RESERVED(8);
 } ls_sweep_config;
 
 typedef struct ls_sweep ls_sweep;
@@ -113,6 +114,7 @@ typedef struct ls_sweep_trial {
     double metric;      /* the best one of its epochs; NaN = it has failed */
     int64_t best_epoch; /* of that metric, from 1; 0 = it has failed */
     const char *error;  /* why it could not train; NULL: it could, or its loss was not finite */
+    LS_RESERVED(4);
 } ls_sweep_trial;
 
 LS_API int64_t ls_sweep_trial_count(const ls_sweep *sweep);

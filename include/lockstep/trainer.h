@@ -27,6 +27,7 @@ typedef struct ls_averages {
     int n_metrics; /* of the net's own metrics (ls_metric), in the order of the graph, without
                       "top1" and "top5". NaN in an epoch that a version without them began */
     ls_metric_value metrics[LS_MAX_METRICS];
+    LS_RESERVED(8);
 } ls_averages;
 
 /* ---- Events, which a run reports to its caller ---- */
@@ -95,6 +96,7 @@ typedef struct ls_evaluate_config {
      * With several ranks, those of all ranks, unless `stop` ended the pass. For nets whose metrics
      * include "top1" and as many classes as it has, else LS_ERR_INVALID. */
     ls_evaluation *evaluation;
+    LS_RESERVED(8);
 } ls_evaluate_config;
 
 /* One pass over the loader, from its first batch, in evaluation mode. config NULL = all defaults.
@@ -113,6 +115,7 @@ typedef struct ls_predict_config {
     ls_loss_kind loss;   /* that the model was trained with: 0 and LS_LOSS_CROSS_ENTROPY = the
                             softmax of the logits; LS_LOSS_BINARY_CROSS_ENTROPY = their sigmoid;
                             LS_LOSS_MSE = the output itself */
+    LS_RESERVED(8);
 } ls_predict_config;
 
 /* The classes' probabilities for a batch of images (its labels are not read): the softmax of the
@@ -145,6 +148,7 @@ typedef struct ls_model_info {
     ls_resize_mode resize_mode; /* these three as in ls_loader_config */
     ls_alpha alpha;
     int depth;
+    LS_RESERVED(16);
 } ls_model_info;
 
 /* Sets members that are 0 to what 'lockstep train' has: image_size to the model's, with image_width
@@ -265,6 +269,7 @@ typedef struct ls_trainer_config {
     const volatile sig_atomic_t *stop; /* the run saves and ends if *stop is not 0; may be NULL */
     ls_event_fn on_event;              /* may be NULL */
     void *user;
+    LS_RESERVED(16);
 } ls_trainer_config;
 
 /* Opens a run at its start or, with `resume`, where it was saved. All objects must belong to
@@ -321,6 +326,7 @@ typedef struct ls_trainer_state {
     bool best_is_lost;   /* best.safetensors was missing or damaged on resume, and has not been
                             written since */
     ls_averages averages; /* of the steps of this epoch so far */
+    LS_RESERVED(8);
 } ls_trainer_state;
 /* All fields are 0 if trainer is NULL. */
 LS_API ls_trainer_state ls_trainer_get_state(const ls_trainer *trainer);

@@ -9,6 +9,16 @@
 #include "backend/registry.h"
 #include <unistd.h>
 
+static ls_status check_version(ls_context *ctx, int version)
+{
+    if (version / 100 == LS_VERSION_NUMBER / 100 && version <= LS_VERSION_NUMBER) return LS_OK;
+    return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                    "ls_context_open: the program was compiled with headers of Lockstep %d.%d.%d, "
+                    "the library is %s; expected a library of %d.%d that is not older",
+                    version / 10000, version / 100 % 100, version % 100, LS_VERSION,
+                    version / 10000, version / 100 % 100);
+}
+
 static ls_status check_context_config(ls_context *ctx, const ls_context_config *config)
 {
     const ls_allocator *allocator = config->allocator;
@@ -44,7 +54,12 @@ static ls_status check_context_config(ls_context *ctx, const ls_context_config *
     return LS_OK;
 }
 
-ls_context *ls_context_open(const ls_context_config *config)
+ls_context *(ls_context_open)(const ls_context_config *config)
+{
+    return ls_context_open_for(LS_VERSION_NUMBER, config);
+}
+
+ls_context *ls_context_open_for(int version, const ls_context_config *config)
 {
     const ls_context_config defaults = { 0 };
     if (!config) config = &defaults;
@@ -58,7 +73,8 @@ ls_context *ls_context_open(const ls_context_config *config)
     ctx->config.allocator = &ctx->allocator;
     if (config->shards == 0) ctx->config.shards = 1;
 
-    ls_status status = check_context_config(ctx, config);
+    ls_status status = check_version(ctx, version);
+    if (status == LS_OK) status = check_context_config(ctx, config);
     if (status == LS_OK) status = ls__communicator_open(ctx);
     if (status == LS_OK) status = ls__isa_check(ctx);
     if (status == LS_OK) status = ls__registry_open(ctx, &ctx->device);

@@ -14,7 +14,7 @@
 enum { FILE_NAME_SIZE = 64 };
 
 static const ls__host host = { .version = LS__MODULE_VERSION,
-                               .lockstep = LS__VERSION,
+                               .lockstep = LS_VERSION,
                                .fail_v = ls__fail_v,
                                .warn = ls__warn,
                                .inform = ls__inform,
@@ -91,12 +91,12 @@ ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s '%s': %s is not a Lockstep module", kind, name,
                         file);
     const ls__module *module = open(&host);
-    if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS__VERSION) != 0)
+    if (module->version != LS__MODULE_VERSION || strcmp(module->lockstep, LS_VERSION) != 0)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED,
                         "%s '%s': %s belongs to Lockstep %.*s (module version %d), this is "
                         "%s (%d)",
                         kind, name, file, LS__CUT(module->lockstep, 40), module->version,
-                        LS__VERSION, LS__MODULE_VERSION);
+                        LS_VERSION, LS__MODULE_VERSION);
     *out = module;
     return LS_OK;
 }

@@ -26,7 +26,7 @@ void ls_context_clear_error(ls_context *ctx)
 
 const char *ls_version(void)
 {
-    return LS__VERSION; /* from the build */
+    return LS_VERSION;
 }
 
 uint64_t ls_context_seed(const ls_context *ctx)

@@ -245,7 +245,7 @@ LS__MODULE_EXPORT ls__module_open_fn ls__module_open;
 const ls__module *ls__module_open(const ls__host *host)
 {
     static const ls__module module = { .version = LS__MODULE_VERSION,
-                                       .lockstep = LS__VERSION,
+                                       .lockstep = LS_VERSION,
                                        .backend = &backend };
     if (host->version == LS__MODULE_VERSION) ls__module_set_host(host);
     return &module;

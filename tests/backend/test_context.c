@@ -17,11 +17,37 @@ START_TEST(defaults)
     ck_assert_int_eq(strncmp(ls_context_device(ctx), "cpu, ", 5), 0);
     ck_assert_int_ge(ls_context_thread_count(ctx), 1);
     ck_assert_uint_eq(ls_context_seed(ctx), 0);
-    ck_assert_uint_gt(strlen(ls_version()), 0);
+    ck_assert_str_eq(ls_version(), LS_VERSION);
     ls_context_close(&ctx);
     ck_assert_ptr_null(ctx);
     ls_context_close(&ctx);
     ls_context_close(NULL);
+}
+END_TEST
+
+/* What headers of other versions pass. */
+START_TEST(programs_of_other_versions)
+{
+    static const struct {
+        int version;
+        ls_status status;
+        const char *message; /* a part of it */
+    } cases[] = {
+        { LS_VERSION_NUMBER, LS_OK, "" },
+        { LS_VERSION_NUMBER + 1, LS_ERR_UNSUPPORTED, "the library is " LS_VERSION },
+        { LS_VERSION_NUMBER + 100, LS_ERR_UNSUPPORTED, "expected a library of 0.2" },
+        { LS_VERSION_NUMBER - 100, LS_ERR_UNSUPPORTED, "expected a library of 0.0" },
+        { LS_VERSION_NUMBER + 10000, LS_ERR_UNSUPPORTED, "expected a library of 1.1" },
+        { -1, LS_ERR_UNSUPPORTED, "headers of Lockstep" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ls_context *ctx = ls_context_open_for(cases[i].version, NULL);
+        expect_error(ctx, cases[i].status, cases[i].message);
+        ls_context_close(&ctx);
+    }
+    ls_context *ctx = (ls_context_open)(NULL); /* the function, which bindings call */
+    ck_assert_int_eq(ls_context_status(ctx), LS_OK);
+    ls_context_close(&ctx);
 }
 END_TEST
 
@@ -250,7 +276,8 @@ END_TEST
 
 TEST_PROGRAM(context)
 {
-    return RUN_SUITE("context", defaults, every_field_acts_or_is_rejected,
-                     the_configuration_need_not_outlive_the_call, a_kept_error_refuses_everything,
-                     null_in_null_out, memory_statistics_and_limit, every_allocation_fails_in_turn);
+    return RUN_SUITE("context", defaults, programs_of_other_versions,
+                     every_field_acts_or_is_rejected, the_configuration_need_not_outlive_the_call,
+                     a_kept_error_refuses_everything, null_in_null_out, memory_statistics_and_limit,
+                     every_allocation_fails_in_turn);
 }

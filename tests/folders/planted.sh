@@ -34,6 +34,7 @@ plant "vendor header outside of its folder" src/nn/net/net_run.c '#include <cudn
 plant "protobuf-c outside of its folder" src/checkpoint/checkpoint_export.c '#include <onnx.pb-c.h>' "belong to src/io/onnx"
 plant "MPI outside of its folder" src/backend/communicator.c '#include <mpi.h>' "belongs to src/mpi"
 plant "the MPI module above the registry" src/mpi/module.c '#include "backend/registry.h"' "src/mpi may include"
+plant "a configuration that cannot grow" include/lockstep/onnx.h $'typedef struct ls_x_config {\n    int x;\n} ls_x_config;' "a configuration ends with LS_RESERVED"
 plant "text cut within a character" src/log/metrics.c 'int f(char *s, char *t) { return sprintf(t, "%.9s", s); }' "with LS__CUT"
 plant "printing past print.c" cli/main.c 'void f(void) { puts("x"); }' "escapes control characters"
 

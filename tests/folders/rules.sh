@@ -84,6 +84,11 @@ public cpu "$core|tensor"
 public cuda "$core|tensor"
 public mpi "$core"
 
+# Structs that programs fill can grow.
+while IFS= read -r hit; do
+  report "$hit (a configuration ends with LS_RESERVED of export.h)"
+done < <(awk '/^} ls_[a-z0-9_]+_config;/ && last !~ /^ *LS_RESERVED/ { print FILENAME ":" FNR ": " $0 } { last = $0 }' include/lockstep/*.h)
+
 # Models and examples use what every program has; the examples share the images of examples/stripes.h.
 for folder in models examples; do
   [ -d "$folder" ] || continue
