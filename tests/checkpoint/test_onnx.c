@@ -5,17 +5,17 @@
 #if HAS_ONNX
 #include "io/onnx/onnx_model.h"
 
-static Ls__Onnx__Model *read_model(const char *path)
+static Ls__OnnxPb__Model *read_model(const char *path)
 {
     size_t n;
     void *bytes = read_file(path, &n);
-    Ls__Onnx__Model *model = ls__onnx__model__unpack(NULL, n, bytes);
+    Ls__OnnxPb__Model *model = ls__onnx_pb__model__unpack(NULL, n, bytes);
     ck_assert_ptr_nonnull(model);
     free(bytes);
     return model;
 }
 
-static int count(const Ls__Onnx__Model *model, const char *op)
+static int count(const Ls__OnnxPb__Model *model, const char *op)
 {
     int n = 0;
     for (size_t i = 0; i < model->graph->n_node; i++)
@@ -23,14 +23,14 @@ static int count(const Ls__Onnx__Model *model, const char *op)
     return n;
 }
 
-static const char *metadata(const Ls__Onnx__Model *model, const char *key)
+static const char *metadata(const Ls__OnnxPb__Model *model, const char *key)
 {
     for (size_t i = 0; i < model->n_metadata_props; i++)
         if (strcmp(model->metadata_props[i]->key, key) == 0) return model->metadata_props[i]->value;
     return "";
 }
 
-static const Ls__Onnx__Tensor *weight(const Ls__Onnx__Model *model, const char *name)
+static const Ls__OnnxPb__Tensor *weight(const Ls__OnnxPb__Model *model, const char *name)
 {
     for (size_t i = 0; i < model->graph->n_initializer; i++)
         if (strcmp(model->graph->initializer[i]->name, name) == 0)
@@ -46,7 +46,7 @@ START_TEST(structure)
                                   .keep_batch_norm = true,
                                   .input = LS_ONNX_INPUT_BYTES };
     ck_assert_int_eq(ls_onnx_export(r.state.net, &keep, path_of("keep.onnx")), LS_OK);
-    Ls__Onnx__Model *model = read_model(path_of("keep.onnx"));
+    Ls__OnnxPb__Model *model = read_model(path_of("keep.onnx"));
     ck_assert_int_eq(model->ir_version, 10);
     ck_assert_int_eq(model->opset_import[0]->version, 21);
     ck_assert_int_eq(count(model, "BatchNormalization"), 1);
@@ -56,7 +56,7 @@ START_TEST(structure)
     ck_assert_int_eq(model->graph->n_input, 1);
     ck_assert_int_eq(model->graph->input[0]->type->tensor_type->elem_type, 2);
     ck_assert_int_eq(model->graph->input[0]->type->tensor_type->shape->dim[3]->dim_value, 3);
-    ls__onnx__model__free_unpacked(model, NULL);
+    ls__onnx_pb__model__free_unpacked(model, NULL);
 
     const ls_onnx_config folded = { .classes = classes, .n_classes = 4 };
     ck_assert_int_eq(ls_onnx_export(r.state.net, &folded, path_of("a.onnx")), LS_OK);
@@ -65,7 +65,7 @@ START_TEST(structure)
     model = read_model(path_of("a.onnx"));
     ck_assert_int_eq(model->ir_version, 8);
     ck_assert_int_eq(count(model, "BatchNormalization"), 0);
-    const Ls__Onnx__Tensor *w = weight(model, "conv1.weight");
+    const Ls__OnnxPb__Tensor *w = weight(model, "conv1.weight");
     ck_assert_int_eq(w->dims[0], 8);
     ck_assert_int_eq(w->dims[1], 3);
     ck_assert_ptr_nonnull(weight(model, "conv1.bias"));
@@ -77,7 +77,7 @@ START_TEST(structure)
     ck_assert_int_eq(model->graph->input[0]->type->tensor_type->shape->dim[1]->dim_value, 3);
     ck_assert_str_eq(model->graph->output[0]->name, "output");
     ck_assert_str_eq(model->graph->output[0]->type->tensor_type->shape->dim[0]->dim_param, "N");
-    ls__onnx__model__free_unpacked(model, NULL);
+    ls__onnx_pb__model__free_unpacked(model, NULL);
     ls_context_close(&r.ctx);
 }
 END_TEST
@@ -136,9 +136,9 @@ START_TEST(errors)
         &(ls_net_config){ .input.image = { LS_F32, LS_SHAPE(1, 4) }, .inference = true });
     expect_failure(ls_onnx_export(other, NULL, path), r.ctx, LS_ERR_UNSUPPORTED, "add 'add'",
                    "parameters alone");
-    Ls__Onnx__Tensor tensor = LS__ONNX__TENSOR__INIT, *tensors[1] = { &tensor };
-    Ls__Onnx__Graph graph = LS__ONNX__GRAPH__INIT;
-    Ls__Onnx__Model large = LS__ONNX__MODEL__INIT;
+    Ls__OnnxPb__Tensor tensor = LS__ONNX_PB__TENSOR__INIT, *tensors[1] = { &tensor };
+    Ls__OnnxPb__Graph graph = LS__ONNX_PB__GRAPH__INIT;
+    Ls__OnnxPb__Model large = LS__ONNX_PB__MODEL__INIT;
     tensor.has_raw_data = true;
     tensor.raw_data.len = (size_t)1 << 31;
     graph.n_initializer = 1;

@@ -22,11 +22,11 @@ static ls_status set_value(ls__onnx_export *e, const ls_node *node, const char *
 }
 
 /* A node called like the layer's, whose result is the layer's. */
-static Ls__Onnx__Node *put_node(ls__onnx_export *e, const ls_node *node, const char *op,
-                                int n_inputs, const char *const *inputs)
+static Ls__OnnxPb__Node *put_node(ls__onnx_export *e, const ls_node *node, const char *op,
+                                  int n_inputs, const char *const *inputs)
 {
     const char *value;
-    Ls__Onnx__Node *out = ls__onnx_node(&e->model, op, node->name, n_inputs, inputs, &value);
+    Ls__OnnxPb__Node *out = ls__onnx_node(&e->model, op, node->name, n_inputs, inputs, &value);
     set_value(e, node, value);
     return out;
 }
@@ -45,8 +45,8 @@ static const char *put_transpose(ls__onnx_export *e, const ls_node *node, const 
                                  const char *x, const int64_t order[4])
 {
     const char *value;
-    Ls__Onnx__Node *out = ls__onnx_node(&e->model, "Transpose",
-                                        ls__onnx_suffixed(e, node->name, suffix), 1, &x, &value);
+    Ls__OnnxPb__Node *out = ls__onnx_node(&e->model, "Transpose",
+                                          ls__onnx_suffixed(e, node->name, suffix), 1, &x, &value);
     ls__onnx_put_ints(&e->model, out, "perm", 4, order);
     return value;
 }
@@ -61,7 +61,7 @@ const char *ls__onnx_ordered(ls__onnx_export *e, const ls_node *node)
     const char *shape =
         ls__onnx_int64s(&e->model, ls__onnx_suffixed(e, node->name, "matrix_shape"), 3, dims);
     const char *x = put_step(e, node, "Reshape", "matrix", value->name, shape), *transposed;
-    Ls__Onnx__Node *out = ls__onnx_node(
+    Ls__OnnxPb__Node *out = ls__onnx_node(
         &e->model, "Transpose", ls__onnx_suffixed(e, node->name, "transposed"), 1, &x, &transposed);
     ls__onnx_put_ints(&e->model, out, "perm", 3, (const int64_t[]){ 0, 2, 1 });
     value->name = put_step(e, node, "Flatten", "ordered", transposed, NULL);
@@ -75,7 +75,7 @@ static const char *input_of(ls__onnx_export *e, const ls_node *node, int i)
     return ls__onnx_ordered(e, node->inputs[i]);
 }
 
-static void put_pads(ls__onnx_export *e, Ls__Onnx__Node *out, const int64_t padding[2])
+static void put_pads(ls__onnx_export *e, Ls__OnnxPb__Node *out, const int64_t padding[2])
 {
     ls__onnx_put_ints(&e->model, out, "pads", 4,
                       (const int64_t[]){ padding[0], padding[1], padding[0], padding[1] });
@@ -89,7 +89,7 @@ static ls_status put_conv2d(ls__onnx_export *e, const ls_node *node)
     float *weight;
     const int n = ls__onnx_put_weights(e, node, LS_SHAPE(d[0], d[3], d[1], d[2]), inputs, &weight);
     ls__onnx_transpose(e, weight, d[0], d[1] * d[2], d[3]);
-    Ls__Onnx__Node *out = put_node(e, node, "Conv", n, inputs);
+    Ls__OnnxPb__Node *out = put_node(e, node, "Conv", n, inputs);
     ls__onnx_put_ints(&e->model, out, "dilations", 2, node->settings.conv.dilation);
     ls__onnx_put_int(&e->model, out, "group", node->settings.conv.groups);
     ls__onnx_put_ints(&e->model, out, "kernel_shape", 2, node->settings.conv.kernel);
@@ -107,7 +107,7 @@ static ls_status put_linear(ls__onnx_export *e, const ls_node *node)
     const int n = ls__onnx_put_weights(e, node, *shape, inputs, &weight);
     if (x.channels > 0)
         ls__onnx_transpose(e, weight, shape->dims[0], shape->dims[1] / x.channels, x.channels);
-    Ls__Onnx__Node *out = put_node(e, node, "Gemm", n, inputs);
+    Ls__OnnxPb__Node *out = put_node(e, node, "Gemm", n, inputs);
     ls__onnx_put_int(&e->model, out, "transB", 1);
     return e->model.status;
 }
@@ -124,7 +124,7 @@ static ls_status put_batch_norm(ls__onnx_export *e, const ls_node *node)
     static const int roles[] = { LS__WEIGHT, LS__BIAS, LS__RUNNING_MEAN, LS__RUNNING_VAR };
     const char *inputs[5] = { input_of(e, node, 0) };
     for (int i = 0; i < 4; i++) inputs[i + 1] = ls__onnx_put_vector(e, node, roles[i]);
-    Ls__Onnx__Node *out = put_node(e, node, "BatchNormalization", 5, inputs);
+    Ls__OnnxPb__Node *out = put_node(e, node, "BatchNormalization", 5, inputs);
     ls__onnx_put_float(&e->model, out, "epsilon", node->settings.norm.epsilon);
     return e->model.status;
 }
@@ -137,7 +137,7 @@ static ls_status put_layer_norm(ls__onnx_export *e, const ls_node *node)
     const char *inputs[3] = { x };
     inputs[1] = ls__onnx_put_vector(e, node, LS__WEIGHT);
     inputs[2] = ls__onnx_put_vector(e, node, LS__BIAS);
-    Ls__Onnx__Node *out =
+    Ls__OnnxPb__Node *out =
         ls__onnx_node(&e->model, "LayerNormalization", node->name, 3, inputs, &value);
     ls__onnx_put_int(&e->model, out, "axis", -1);
     ls__onnx_put_float(&e->model, out, "epsilon", node->settings.group_norm.epsilon);
@@ -174,7 +174,7 @@ static ls_status put_group_norm(ls__onnx_export *e, const ls_node *node)
     inputs[1] = put_constant(e, ls__onnx_suffixed(e, node->name, "ones"), LS_SHAPE(groups), 1);
     inputs[2] = put_constant(e, ls__onnx_suffixed(e, node->name, "zeros"), LS_SHAPE(groups), 0);
     const char *norm, *weight, *bias;
-    Ls__Onnx__Node *out =
+    Ls__OnnxPb__Node *out =
         ls__onnx_node(&e->model, "InstanceNormalization",
                       ls__onnx_suffixed(e, node->name, "normalized"), 3, inputs, &norm);
     ls__onnx_put_float(&e->model, out, "epsilon", node->settings.group_norm.epsilon);
@@ -250,7 +250,7 @@ static ls_status put_gelu(ls__onnx_export *e, const ls_node *node)
 static ls_status put_softmax(ls__onnx_export *e, const ls_node *node)
 {
     const char *x = input_of(e, node, 0);
-    Ls__Onnx__Node *out = put_node(e, node, "Softmax", 1, &x);
+    Ls__OnnxPb__Node *out = put_node(e, node, "Softmax", 1, &x);
     ls__onnx_put_int(&e->model, out, "axis", 1);
     return e->model.status;
 }
@@ -266,7 +266,7 @@ static ls_status put_joined(ls__onnx_export *e, const ls_node *node, const char 
                                  "one input depends on the batch and another on parameters alone; "
                                  "an ONNX model has any batch");
     }
-    Ls__Onnx__Node *out = put_node(e, node, op, node->n_inputs, inputs);
+    Ls__OnnxPb__Node *out = put_node(e, node, op, node->n_inputs, inputs);
     if (axis > 0) ls__onnx_put_int(&e->model, out, "axis", axis);
     return e->model.status;
 }
@@ -293,10 +293,10 @@ static ls_status put_pad_channels(ls__onnx_export *e, const ls_node *node)
     return e->model.status;
 }
 
-static Ls__Onnx__Node *put_pool(ls__onnx_export *e, const ls_node *node, const char *op)
+static Ls__OnnxPb__Node *put_pool(ls__onnx_export *e, const ls_node *node, const char *op)
 {
     const char *x = input_of(e, node, 0);
-    Ls__Onnx__Node *out = put_node(e, node, op, 1, &x);
+    Ls__OnnxPb__Node *out = put_node(e, node, op, 1, &x);
     ls__onnx_put_ints(&e->model, out, "kernel_shape", 2, node->settings.pool.kernel);
     put_pads(e, out, node->settings.pool.padding);
     ls__onnx_put_ints(&e->model, out, "strides", 2, node->settings.pool.stride);
@@ -309,7 +309,7 @@ static ls_status put_max_pool(ls__onnx_export *e, const ls_node *node)
 }
 static ls_status put_avg_pool(ls__onnx_export *e, const ls_node *node)
 {
-    Ls__Onnx__Node *out = put_pool(e, node, "AveragePool");
+    Ls__OnnxPb__Node *out = put_pool(e, node, "AveragePool");
     ls__onnx_put_int(&e->model, out, "count_include_pad", 1);
     return e->model.status;
 }
@@ -353,7 +353,7 @@ static ls_status put_normalize(ls__onnx_export *e, const ls_node *node)
     const char *x = put_transpose(e, node, "channels_first", e->values[node->inputs[0]->id].name,
                                   to_channels_first);
     const char *value;
-    Ls__Onnx__Node *cast =
+    Ls__OnnxPb__Node *cast =
         ls__onnx_node(&e->model, "Cast", ls__onnx_suffixed(e, node->name, "f32"), 1, &x, &value);
     ls__onnx_put_int(&e->model, cast, "to", 1); /* f32 */
     void *scale, *shift;

@@ -15,18 +15,25 @@ const char *ls__onnx_suffixed(ls__onnx_export *e, const char *name, const char *
     return text ? text : "";
 }
 
+/* Reads a parameter of the node to `values`; NULL on failure, and for values NULL. */
+static float *read_parameter(ls__onnx_export *e, const ls_node *node, int role, float *values)
+{
+    if (!values) return NULL;
+    const int index = node->parameters[role];
+    const ls_status status =
+        ls_tensor_read(ls_net_parameter_at(e->net, index).value, values,
+                       (size_t)e->graph->parameters[index].count * sizeof(float));
+    if (status != LS_OK) e->model.status = status;
+    return status == LS_OK ? values : NULL;
+}
+
 float *ls__onnx_put_parameter(ls__onnx_export *e, const ls_node *node, int role, ls_shape shape,
                               const char **name)
 {
-    const int index = node->parameters[role];
-    const ls__parameter *parameter = &e->graph->parameters[index];
     void *elements;
+    const ls__parameter *parameter = &e->graph->parameters[node->parameters[role]];
     *name = ls__onnx_initializer(&e->model, parameter->name, LS_F32, &shape, &elements);
-    if (!elements) return NULL;
-    const ls_status status = ls_tensor_read(ls_net_parameter_at(e->net, index).value, elements,
-                                            (size_t)parameter->count * sizeof(float));
-    if (status != LS_OK) e->model.status = status;
-    return status == LS_OK ? elements : NULL;
+    return read_parameter(e, node, role, elements);
 }
 
 void ls__onnx_transpose(ls__onnx_export *e, float *values, int64_t n, int64_t rows, int64_t columns)
@@ -54,15 +61,10 @@ const char *ls__onnx_put_vector(ls__onnx_export *e, const ls_node *node, int rol
 /* Reads a vector of a batch norm into memory of the model. */
 static const float *read_vector(ls__onnx_export *e, const ls_node *node, int role)
 {
-    const int index = node->parameters[role];
-    const size_t bytes = (size_t)e->graph->parameters[index].count * sizeof(float);
+    const size_t bytes = (size_t)e->graph->parameters[node->parameters[role]].count * sizeof(float);
     float *values = ls__bump_alloc(&e->model.bump, bytes);
     if (!values) e->model.status = ls__fail_memory(e->graph->ctx, node->name, bytes);
-    if (!values) return NULL;
-    const ls_status status =
-        ls_tensor_read(ls_net_parameter_at(e->net, index).value, values, bytes);
-    if (status != LS_OK) e->model.status = status;
-    return values;
+    return read_parameter(e, node, role, values);
 }
 
 /* Weight [channels,rest] and bias (NULL: 0) of a layer become those of the layer and its batch

@@ -28,9 +28,9 @@ void ls__onnx_open(ls__onnx_model *m, ls_context *ctx, int64_t opset)
 {
     *m = (ls__onnx_model){ .ctx = ctx };
     ls__bump_open(&m->bump, ctx);
-    ls__onnx__model__init(&m->model);
-    ls__onnx__graph__init(&m->graph);
-    ls__onnx__operator_set__init(&m->opset);
+    ls__onnx_pb__model__init(&m->model);
+    ls__onnx_pb__graph__init(&m->graph);
+    ls__onnx_pb__operator_set__init(&m->opset);
     m->opset.domain = "";
     m->opset.has_version = true;
     m->opset.version = opset;
@@ -100,7 +100,7 @@ const char *ls__onnx_name(ls__onnx_model *m, const char *wanted)
 void ls__onnx_rename(ls__onnx_model *m, const char *from, const char *to)
 {
     for (size_t i = 0; i < m->graph.n_node; i++) {
-        Ls__Onnx__Node *node = m->graph.node[i];
+        Ls__OnnxPb__Node *node = m->graph.node[i];
         for (size_t j = 0; j < node->n_input; j++)
             if (strcmp(node->input[j], from) == 0) node->input[j] = (char *)to;
         for (size_t j = 0; j < node->n_output; j++)
@@ -110,18 +110,18 @@ void ls__onnx_rename(ls__onnx_model *m, const char *from, const char *to)
 
 /* ---- Values ---- */
 
-static Ls__Onnx__ValueInfo *value_info(ls__onnx_model *m, const char *name, const ls_spec *spec,
-                                       bool is_batch)
+static Ls__OnnxPb__ValueInfo *value_info(ls__onnx_model *m, const char *name, const ls_spec *spec,
+                                         bool is_batch)
 {
-    Ls__Onnx__ValueInfo *info = allocate(m, sizeof(*info));
-    Ls__Onnx__Type *type = allocate(m, sizeof(*type));
-    Ls__Onnx__TensorType *tensor = allocate(m, sizeof(*tensor));
-    Ls__Onnx__Shape *shape = allocate(m, sizeof(*shape));
+    Ls__OnnxPb__ValueInfo *info = allocate(m, sizeof(*info));
+    Ls__OnnxPb__Type *type = allocate(m, sizeof(*type));
+    Ls__OnnxPb__TensorType *tensor = allocate(m, sizeof(*tensor));
+    Ls__OnnxPb__Shape *shape = allocate(m, sizeof(*shape));
     if (m->status != LS_OK) return NULL;
-    ls__onnx__value_info__init(info);
-    ls__onnx__type__init(type);
-    ls__onnx__tensor_type__init(tensor);
-    ls__onnx__shape__init(shape);
+    ls__onnx_pb__value_info__init(info);
+    ls__onnx_pb__type__init(type);
+    ls__onnx_pb__tensor_type__init(tensor);
+    ls__onnx_pb__shape__init(shape);
     info->name = (char *)name;
     info->type = type;
     type->tensor_type = tensor;
@@ -130,9 +130,9 @@ static Ls__Onnx__ValueInfo *value_info(ls__onnx_model *m, const char *name, cons
     tensor->shape = shape;
     size_t capacity = 0;
     for (int i = 0; i < spec->shape.n_dims; i++) {
-        Ls__Onnx__Dimension *dim = allocate(m, sizeof(*dim));
+        Ls__OnnxPb__Dimension *dim = allocate(m, sizeof(*dim));
         if (!dim) return NULL;
-        ls__onnx__dimension__init(dim);
+        ls__onnx_pb__dimension__init(dim);
         if (i == 0 && is_batch) {
             dim->dim_param = "N";
         } else {
@@ -158,13 +158,13 @@ void ls__onnx_output(ls__onnx_model *m, const char *name, const ls_spec *spec, b
 
 /* ---- Nodes ---- */
 
-Ls__Onnx__Node *ls__onnx_node(ls__onnx_model *m, const char *op, const char *name, int n_inputs,
-                              const char *const *inputs, const char **value)
+Ls__OnnxPb__Node *ls__onnx_node(ls__onnx_model *m, const char *op, const char *name, int n_inputs,
+                                const char *const *inputs, const char **value)
 {
     *value = ls__onnx_name(m, name);
-    Ls__Onnx__Node *node = allocate(m, sizeof(*node));
+    Ls__OnnxPb__Node *node = allocate(m, sizeof(*node));
     if (!node) return NULL;
-    ls__onnx__node__init(node);
+    ls__onnx_pb__node__init(node);
     node->name = (char *)*value;
     node->op_type = (char *)op;
     size_t input_capacity = 0, output_capacity = 0;
@@ -175,14 +175,14 @@ Ls__Onnx__Node *ls__onnx_node(ls__onnx_model *m, const char *op, const char *nam
     return m->status == LS_OK ? node : NULL;
 }
 
-static Ls__Onnx__Attribute *put_attribute(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name,
-                                          int type)
+static Ls__OnnxPb__Attribute *put_attribute(ls__onnx_model *m, Ls__OnnxPb__Node *node,
+                                            const char *name, int type)
 {
     enum { MAX_ATTRIBUTES = 8 };
-    Ls__Onnx__Attribute *attribute = allocate(m, sizeof(*attribute));
+    Ls__OnnxPb__Attribute *attribute = allocate(m, sizeof(*attribute));
     if (node && !node->attribute) node->attribute = allocate(m, MAX_ATTRIBUTES * sizeof(attribute));
     if (!node || m->status != LS_OK || node->n_attribute == MAX_ATTRIBUTES) return NULL;
-    ls__onnx__attribute__init(attribute);
+    ls__onnx_pb__attribute__init(attribute);
     attribute->name = (char *)name;
     attribute->has_type = true;
     attribute->type = type;
@@ -190,27 +190,27 @@ static Ls__Onnx__Attribute *put_attribute(ls__onnx_model *m, Ls__Onnx__Node *nod
     return attribute;
 }
 
-void ls__onnx_put_int(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, int64_t value)
+void ls__onnx_put_int(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, int64_t value)
 {
-    Ls__Onnx__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_INT);
+    Ls__OnnxPb__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_INT);
     if (!attribute) return;
     attribute->has_i = true;
     attribute->i = value;
 }
 
-void ls__onnx_put_ints(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, int n,
+void ls__onnx_put_ints(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, int n,
                        const int64_t *values)
 {
-    Ls__Onnx__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_INTS);
+    Ls__OnnxPb__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_INTS);
     int64_t *copy = allocate(m, (size_t)n * sizeof(*copy));
     if (!attribute || !copy) return;
     attribute->ints = memcpy(copy, values, (size_t)n * sizeof(*copy));
     attribute->n_ints = (size_t)n;
 }
 
-void ls__onnx_put_float(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, float value)
+void ls__onnx_put_float(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, float value)
 {
-    Ls__Onnx__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_FLOAT);
+    Ls__OnnxPb__Attribute *attribute = put_attribute(m, node, name, ATTRIBUTE_FLOAT);
     if (!attribute) return;
     attribute->has_f = true;
     attribute->f = value;
@@ -233,12 +233,12 @@ const char *ls__onnx_initializer(ls__onnx_model *m, const char *name, ls_dtype d
     if (m->status == LS_OK && (bytes > max_bytes || m->weight_bytes + bytes > max_bytes))
         m->status = fail_size(m->ctx, m->weight_bytes + bytes);
     const char *unique = ls__onnx_name(m, name);
-    Ls__Onnx__Tensor *tensor = allocate(m, sizeof(*tensor));
+    Ls__OnnxPb__Tensor *tensor = allocate(m, sizeof(*tensor));
     int64_t *dims = allocate(m, sizeof(shape->dims));
     *elements = allocate(m, bytes);
     if (m->status != LS_OK) return NULL;
     m->weight_bytes += bytes;
-    ls__onnx__tensor__init(tensor);
+    ls__onnx_pb__tensor__init(tensor);
     tensor->name = (char *)unique;
     tensor->has_data_type = true;
     tensor->data_type = element_types[dtype];
@@ -260,9 +260,9 @@ const char *ls__onnx_int64s(ls__onnx_model *m, const char *name, int n, const in
 
 void ls__onnx_metadata(ls__onnx_model *m, const char *key, const char *value)
 {
-    Ls__Onnx__Pair *pair = allocate(m, sizeof(*pair));
+    Ls__OnnxPb__Pair *pair = allocate(m, sizeof(*pair));
     if (!pair) return;
-    ls__onnx__pair__init(pair);
+    ls__onnx_pb__pair__init(pair);
     pair->key = (char *)key;
     pair->value = (char *)value;
     append(m, &m->model.metadata_props, &m->model.n_metadata_props, &m->pair_capacity, pair);
@@ -298,13 +298,13 @@ static void append_bytes(ProtobufCBuffer *base, size_t n, const uint8_t *bytes)
     b->n += n;
 }
 
-ls_status ls__onnx_write(ls_context *ctx, const char *path, const Ls__Onnx__Model *model)
+ls_status ls__onnx_write(ls_context *ctx, const char *path, const Ls__OnnxPb__Model *model)
 {
-    const size_t bytes = ls__onnx__model__get_packed_size(model);
+    const size_t bytes = ls__onnx_pb__model__get_packed_size(model);
     if (bytes > max_bytes) return fail_size(ctx, bytes);
     file_buffer buffer = { .base.append = append_bytes };
     LS_TRY(ls__atomic_file_open(ctx, path, &buffer.file));
-    ls__onnx__model__pack_to_buffer(model, &buffer.base);
+    ls__onnx_pb__model__pack_to_buffer(model, &buffer.base);
     flush(&buffer);
     return ls__atomic_file_finish(&buffer.file, buffer.status);
 }

@@ -12,10 +12,10 @@ typedef struct ls__onnx_model {
     ls_context *ctx;
     ls__bump bump; /* owns all of the model */
     ls_status status;
-    Ls__Onnx__Model model;
-    Ls__Onnx__Graph graph;
-    Ls__Onnx__OperatorSet opset;
-    Ls__Onnx__OperatorSet *opsets[1];
+    Ls__OnnxPb__Model model;
+    Ls__OnnxPb__Graph graph;
+    Ls__OnnxPb__OperatorSet opset;
+    Ls__OnnxPb__OperatorSet *opsets[1];
     size_t node_capacity, initializer_capacity, input_capacity, output_capacity, pair_capacity;
     const char **names; /* of values and initializers */
     size_t n_names, name_capacity;
@@ -32,12 +32,12 @@ void ls__onnx_input(ls__onnx_model *m, const char *name, const ls_spec *spec, bo
 void ls__onnx_output(ls__onnx_model *m, const char *name, const ls_spec *spec, bool is_batch);
 
 /* Appends a node with one output, a new value called `name`, whose name is returned in *value. */
-Ls__Onnx__Node *ls__onnx_node(ls__onnx_model *m, const char *op, const char *name, int n_inputs,
-                              const char *const *inputs, const char **value);
-void ls__onnx_put_int(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, int64_t value);
-void ls__onnx_put_ints(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, int n,
+Ls__OnnxPb__Node *ls__onnx_node(ls__onnx_model *m, const char *op, const char *name, int n_inputs,
+                                const char *const *inputs, const char **value);
+void ls__onnx_put_int(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, int64_t value);
+void ls__onnx_put_ints(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, int n,
                        const int64_t *values);
-void ls__onnx_put_float(ls__onnx_model *m, Ls__Onnx__Node *node, const char *name, float value);
+void ls__onnx_put_float(ls__onnx_model *m, Ls__OnnxPb__Node *node, const char *name, float value);
 
 /* Appends an initializer and returns its name. *elements is its zeroed memory, for the caller. */
 const char *ls__onnx_initializer(ls__onnx_model *m, const char *name, ls_dtype dtype,
@@ -51,6 +51,6 @@ void ls__onnx_rename(ls__onnx_model *m, const char *from, const char *to);
 
 /* Writes the model atomically. LS_ERR_UNSUPPORTED, before anything is written, for 2 GiB or more.
  */
-ls_status ls__onnx_write(ls_context *ctx, const char *path, const Ls__Onnx__Model *model);
+ls_status ls__onnx_write(ls_context *ctx, const char *path, const Ls__OnnxPb__Model *model);
 
 #endif
