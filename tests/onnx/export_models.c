@@ -1,7 +1,7 @@
 /* export_models.c: exports a bundled model in every way, with random weights and running
  * statistics, for onnx_runs.py. usage: export_models FOLDER MODEL SIDE OPSET. Writes 0.onnx
  * to 3.onnx (bit 0: batch norms are kept, bit 1: input of bytes), images.bin, u8 [16,SIDE,SIDE,3],
- * and logits.bin, f32 [16,10]. */
+ * and NAME.bin, f32, for each output. */
 #include <lockstep/lockstep.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +51,21 @@ static ls_node *all_layers(ls_graph *g, ls_node *x, const void *options)
 }
 static const ls_model layers_model = { "all_layers", all_layers, 32, 10, false, -1 };
 
+static const char *const layers_outputs[] = { "early", "again", "image", "flat", "output", NULL };
+
+static bool write_output(const char *folder, ls_net *net, const char *name)
+{
+    char file[64];
+    const ls_tensor *output = ls_net_output(net, name);
+    const size_t n = ls_tensor_bytes(output);
+    float *values = malloc(n);
+    snprintf(file, sizeof(file), "%s.bin", name);
+    const bool ok = values && ls_tensor_read(output, values, n) == LS_OK &&
+                    write_bytes(folder, file, values, n);
+    free(values);
+    return ok;
+}
+
 /* Norms differ from 1 and 0, so that each of their parameters counts. In the deepest nets they are
  * small, because the sum of many residual branches would have logits whose rounding exceeds 1e-4.
  */
@@ -92,8 +107,6 @@ int main(int argc, char **argv)
     ls_tensor *images = ls_tensor_from_data(ctx, LS_U8, LS_SHAPE(N_IMAGES, side, side, 3), bytes);
     ls_net_feed(net, "input", images);
     ls_net_forward(net, LS_MODE_EVAL);
-    float logits[N_IMAGES * N_CLASSES] = { 0 };
-    ls_tensor_read(ls_net_output(net, "output"), logits, sizeof(logits));
     for (int i = 0; i < 4; i++) {
         char path[4096];
         snprintf(path, sizeof(path), "%s/%d.onnx", argv[1], i);
@@ -105,9 +118,9 @@ int main(int argc, char **argv)
                                           .n_classes = N_CLASSES },
                        path);
     }
-    const bool ok = ls_context_status(ctx) == LS_OK &&
-                    write_bytes(argv[1], "images.bin", bytes, n) &&
-                    write_bytes(argv[1], "logits.bin", logits, sizeof(logits));
+    bool ok = ls_context_status(ctx) == LS_OK && write_bytes(argv[1], "images.bin", bytes, n);
+    const char *const *outputs = model == &layers_model ? layers_outputs : layers_outputs + 4;
+    for (int i = 0; ok && outputs[i]; i++) ok = write_output(argv[1], net, outputs[i]);
     if (!ok) fprintf(stderr, "%s\n", ls_context_message(ctx));
     free(bytes);
     ls_context_close(&ctx);

@@ -1,4 +1,4 @@
-"""Whether onnxruntime computes the logits that Lockstep computes, of every bundled model and of a net of all
+"""Whether onnxruntime computes the outputs that Lockstep computes, of every bundled model and of a net of all
 layers, with batch norms folded or not and either input. Skipped (exit status 77) without the packages onnx and onnxruntime.
 
     python3 tests/onnx/onnx_runs.py build/tests/onnx/export_models [MODEL...]
@@ -26,22 +26,31 @@ N_IMAGES = 16
 
 
 def run(path, x):
+    """The outputs by name, of all images, which are those of each image alone."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    assert session.get_inputs()[0].shape[0] == "N" and session.get_outputs()[-1].shape == ["N", 10]
-    whole = session.run(["output"], {"input": x})[0]
-    one = session.run(["output"], {"input": x[:1]})[0]
-    assert numpy.abs(one - whole[:1]).max() <= TOLERANCE
-    return whole
+    outputs = session.get_outputs()
+    assert session.get_inputs()[0].shape[0] == "N" and all(output.shape[0] == "N" for output in outputs)
+    names = [output.name for output in outputs]
+    whole = session.run(names, {"input": x})
+    for several, one in zip(whole, session.run(names, {"input": x[:1]})):
+        assert numpy.abs(one - several[:1]).max() <= TOLERANCE
+    return dict(zip(names, whole))
+
+
+def expected(folder, name, shape):
+    """What Lockstep computed, images as [N,C,H,W]."""
+    values = numpy.fromfile(os.path.join(folder, name + ".bin"), numpy.float32)
+    if len(shape) == 4:
+        return values.reshape(shape[0], shape[2], shape[3], shape[1]).transpose(0, 3, 1, 2)
+    return values.reshape(shape)
 
 
 def check(program, folder, name, opset):
     side = SIDES.get(name, 32)
     subprocess.run([program, folder, name, str(side), str(opset)], check=True)
     images = numpy.fromfile(os.path.join(folder, "images.bin"), numpy.uint8).reshape(N_IMAGES, side, side, 3)
-    logits = numpy.fromfile(os.path.join(folder, "logits.bin"), numpy.float32).reshape(N_IMAGES, 10)
-    assert logits.std() > 1e-3, "the logits are all the same"
     worst = 0
     for i in range(4):
         path = os.path.join(folder, f"{i}.onnx")
@@ -54,10 +63,15 @@ def check(program, folder, name, opset):
         if i < 2:
             mean, std = (numpy.array(json.loads(metadata[key])) for key in ("mean", "std"))
             x = ((images / 255.0 - mean) / std).transpose(0, 3, 1, 2).astype(numpy.float32)
-        difference = numpy.abs(run(path, x) - logits).max()
-        assert difference <= TOLERANCE, (name, i, difference)
-        worst = max(worst, difference)
-    print(f"{name}, opset {opset}: logits to {numpy.abs(logits).max():.3g} differ by at most {worst:.2g}", flush=True)
+        outputs = run(path, x)
+        assert len(outputs) == (5 if name == "all_layers" else 1) and outputs["output"].shape == (N_IMAGES, 10)
+        assert outputs["output"].std() > 1e-3, "the logits are all the same"
+        for output, values in outputs.items():
+            difference = numpy.abs(values - expected(folder, output, values.shape)).max()
+            assert difference <= TOLERANCE, (name, i, output, difference)
+            worst = max(worst, difference)
+    largest = numpy.abs(outputs["output"]).max()
+    print(f"{name}, opset {opset}: {len(outputs)} outputs, logits to {largest:.3g}, differ by at most {worst:.2g}", flush=True)
 
 
 with tempfile.TemporaryDirectory() as temporary:
