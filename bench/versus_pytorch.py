@@ -191,9 +191,10 @@ def torch_first_step(options):
 
 def compare_first_steps(options):
     with tempfile.TemporaryDirectory() as folder:
-        options.algorithm_cache = options.algorithm_cache or os.path.join(folder, "kernels.json")
-        options.benchmark = True
-        ours(options)  # times kernels and writes the algorithm cache
+        if options.device != "cpu":  # times kernels and writes the algorithm cache
+            options.algorithm_cache = options.algorithm_cache or os.path.join(folder, "kernels.json")
+            options.benchmark = True
+            ours(options)
         firsts, steps, theirs = [], [], []
         for _ in range(options.rounds):
             per_image, result = ours(options)
