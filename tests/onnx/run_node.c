@@ -52,11 +52,11 @@ static ls_node *conv2d(ls_graph *g, ls_node *x, const request *r)
 static const struct {
     const char *name;
     ls_node *(*layer)(ls_graph *graph, ls_node *x);
-} functions[] = { { "relu", ls_relu },       { "relu6", ls_relu6 },
-                  { "sigmoid", ls_sigmoid }, { "tanh", ls_tanh },
-                  { "silu", ls_silu },       { "gelu", ls_gelu },
-                  { "softmax", ls_softmax }, { "flatten", ls_flatten },
-                  { "global_avg_pool", ls_global_avg_pool } };
+} functions[] = {
+    { "relu", ls_relu },       { "relu6", ls_relu6 },     { "sigmoid", ls_sigmoid },
+    { "tanh", ls_tanh },       { "silu", ls_silu },       { "gelu", ls_gelu },
+    { "softmax", ls_softmax }, { "flatten", ls_flatten }, { "global_avg_pool", ls_global_avg_pool }
+};
 
 static ls_node *model(ls_graph *g, ls_node *input, const void *options)
 {
@@ -175,9 +175,9 @@ int main(int argc, char **argv)
     if (option(&r, "weights") > 0)
         r.class_weights = read_bytes(&r, "weights", (size_t)option(&r, "weights") * sizeof(float));
     ls_context *ctx = ls_context_open(NULL);
-    ls_net *net = ls_net_build(
-        ctx, model, &r,
-        &(ls_net_config){ .input.image = { LS_F32, r.shapes[0] }, .inference = true });
+    ls_net *net =
+        ls_net_build(ctx, model, &r,
+                     &(ls_net_config){ .input.image = { LS_F32, r.shapes[0] }, .inference = true });
     const bool ok = net && feed(&r, ctx, net) && ls_net_forward(net, LS_MODE_EVAL) == LS_OK &&
                     write_output(&r, net);
     if (ls_context_status(ctx) != LS_OK) fprintf(stderr, "%s\n", ls_context_message(ctx));

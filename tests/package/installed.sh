@@ -39,8 +39,8 @@ done
 # The library must show nothing but its API, and carry its version.
 library=$stage/prefix/lib/liblockstep.so
 [ -e "$library" ] || library=$(find "$stage/prefix" -name liblockstep.so)
-foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ { print $3 }' | grep -v '^ls_[^_]' || true)
-[ -z "$foreign" ] || { echo "symbols that should be hidden: $foreign"; exit 1; }
+foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ { print $3 }' | grep -vE '^ls_[^_].*@@LOCKSTEP_[0-9.]+$|^LOCKSTEP_[0-9.]+$' || true)
+[ -z "$foreign" ] || { echo "symbols that should be hidden, or without a version: $foreign"; exit 1; }
 readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { echo "$library has no versioned SONAME"; exit 1; }
 
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
