@@ -5,6 +5,8 @@
 #   --release NAME    bookworm or trixie [both]
 #   --user NAME       root or sudo [both]
 #   --script COMMAND  a script of scripts/, with arguments [demo.sh and test.sh, one after the other in the same system]
+#   --debs            in place of scripts: builds the packages of debian/ (scripts/deb.sh), then installs, uses, removes and purges
+#                     them in a minimal system
 #   --keep FOLDER     begins with the minimal systems and downloaded packages in FOLDER, and leaves them there, also the checked
 #                     systems RELEASE-USER and logs
 #   --resume          with --keep: runs in the systems that an earlier check left, on the present files
@@ -18,9 +20,9 @@ fail() {
   echo "chroot_check.sh: $1" >&2
   exit 2
 }
-releases=() users=() scripts=() folder='' resume='' mirror=''
+releases=() users=() scripts=() folder='' resume='' debs='' mirror=''
 while [ $# -gt 0 ]; do
-  [ "$1" = --resume ] || [ -n "${2:-}" ] || fail "unknown option $1, or without a value; the first lines of this file list them"
+  [ "$1" = --resume ] || [ "$1" = --debs ] || [ -n "${2:-}" ] || fail "unknown option $1, or without a value; the first lines of this file list them"
   case $1 in
     --release) releases+=("$2") ;;
     --user) users+=("$2") ;;
@@ -28,12 +30,14 @@ while [ $# -gt 0 ]; do
     --keep) folder=$2 ;;
     --mirror) mirror=$2 ;;
     --resume) resume=1 ;;
+    --debs) debs=1 ;;
     *) fail "unknown option $1; the first lines of this file list them" ;;
   esac
-  [ "$1" = --resume ] || shift
+  [ "$1" = --resume ] || [ "$1" = --debs ] || shift
   shift
 done
 [ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie)
+[ -z "$debs" ] || users=(root) scripts=("deb.sh --twice")
 [ "${#users[@]}" -gt 0 ] || users=(root sudo)
 [ "${#scripts[@]}" -gt 0 ] || scripts=(demo.sh test.sh)
 for release in "${releases[@]}"; do [[ $release =~ ^(bookworm|trixie)$ ]] || fail "--release: expected bookworm or trixie"; done
@@ -174,6 +178,37 @@ check() {
   table+=("$(printf '%-10s %-6s %-20s %-12s %8d %10d' "$release" "$1" "$2" "$result" $((SECONDS - begun)) $(($(count "$system") - before)))")
 }
 
+# check_debs: the packages that deb.sh has built, in a minimal system, which has the same files before and after.
+check_debs() {
+  local system=$folder/$release-debs begun=$SECONDS status=0 result=passed log=$folder/logs/$release-debs.log
+  rm -rf --one-file-system "$system"
+  cp -a --reflink=auto "$folder/$release" "$system"
+  mkdir "$system/srv/debs"
+  cp "$folder/$release-root$tree"/build/deb/*.deb "$system/srv/debs"
+  cp debian/tests/programs.sh "$system/srv"
+  echo "$release: install, use, remove and purge the packages"
+  # shellcheck disable=SC2016 # of the inner shell
+  inside "$system" root /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive bash -euxc '
+    apt-get -qq update
+    apt-get -qq install -y --no-install-recommends gcc libc6-dev cmake ninja-build pkg-config
+    find / -xdev -path /srv -prune -o -path /var -prune -o -print | sort >/srv/before
+    dpkg-query -W -f "\${Package}\n" | sort >/srv/packages
+    apt-get -qq install -y --no-install-recommends /srv/debs/*.deb
+    comm -13 /srv/packages <(dpkg-query -W -f "\${Package}\n" | sort) >/srv/added
+    dpkg-query -W -f "\${Installed-Size} \${Package}\n" $(cat /srv/added) | sort -rn
+    AUTOPKGTEST_TMP=/srv /srv/programs.sh
+    apt-get -qq remove -y $(cat /srv/added)
+    apt-get -qq purge -y $(cat /srv/added)
+    find / -xdev -path /srv -prune -o -path /var -prune -o -print | sort >/srv/after
+    diff /srv/before /srv/after' >"$log" 2>&1 </dev/null || status=$?
+  if [ "$status" -ne 0 ]; then
+    result="failed ($status)"
+    failed=1
+    tail -n 40 "$log" | sed 's/^/  | /'
+  fi
+  table+=("$(printf '%-10s %-6s %-20s %-12s %8d %10d' "$release" root "use of packages" "$result" $((SECONDS - begun)) "$(wc -l <"$system/srv/added")")")
+}
+
 commit=$(git stash create)
 commit=${commit:-$(git rev-parse HEAD)}
 for release in "${releases[@]}"; do
@@ -182,6 +217,7 @@ for release in "${releases[@]}"; do
     make_copy "$folder/$release-$user" "$user"
     for script in "${scripts[@]}"; do check "$user" "$script"; done
   done
+  [ -z "$debs" ] || check_debs
 done
 printf '\n%-10s %-6s %-20s %-12s %8s %10s\n' release user script result seconds "installed"
 printf '%s\n' "${table[@]}"

@@ -13,6 +13,10 @@ demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libjpeg62-turbo-dev zl
 build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libprotobuf-c-dev protobuf-c-compiler
   libopenmpi-dev openmpi-bin)
 
+# To build Debian packages.
+# shellcheck disable=SC2034
+deb_packages=("${build_packages[@]}" dpkg-dev debhelper lintian)
+
 # The clang of this release of Debian; elsewhere the newest that is installed.
 # shellcheck disable=SC1091
 case $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") in

@@ -40,38 +40,41 @@ static bool find_own_folder(char *out, size_t size)
     return snprintf(out, size, "%s", path) < (int)size;
 }
 
-/* dlopen of FOLDER/FILE; folder NULL: the system's folders. If the file exists but can't be loaded,
- * the error is in `reason`. */
-static void *open_file(const char *folder, const char *file, char *reason, size_t size)
+/* dlopen of FOLDER/BELOW/FILE. If the file exists but can't be loaded, the error is in `reason`. */
+static void *open_file(const char *folder, const char *below, const char *file, char *reason,
+                       size_t size)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s%s%s", folder ? folder : "", folder ? "/" : "", file) >=
-        (int)sizeof(path))
+    if (reason[0]) return NULL; /* another one could not be loaded */
+    if (snprintf(path, sizeof(path), "%s/%s/%s", folder, below, file) >= (int)sizeof(path))
         return NULL;
-    if (folder && access(path, F_OK) != 0) return NULL;
+    if (access(path, F_OK) != 0) return NULL;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const char *text = handle ? NULL : dlerror();
-    if (text && !reason[0]) ls__snprintf(reason, size, "%s", text);
+    if (text) ls__snprintf(reason, size, "%s", text);
     return handle;
 }
 
 static void *open_module(const char *file, char *reason, size_t size)
 {
     const char *set = secure_getenv("LOCKSTEP_MODULES");
+    void *handle = NULL;
     if (set && set[0]) {
-        void *handle = open_file(set, file, reason, size);
+        handle = open_file(set, "", file, reason, size);
         if (!handle && !reason[0])
             ls__snprintf(reason, size, "there is no %s in %.*s", file, LS__CUT(set, 200));
         return handle;
     }
-    char own[PATH_MAX], libraries[PATH_MAX + sizeof("/../" LS__LIBRARY_FOLDER)];
-    void *handle = NULL;
+    char own[PATH_MAX];
     if (find_own_folder(own, sizeof(own))) {
-        snprintf(libraries, sizeof(libraries), "%s/../" LS__LIBRARY_FOLDER, own);
-        handle = open_file(own, file, reason, size);
-        if (!handle && !reason[0]) handle = open_file(libraries, file, reason, size);
+        static const char *const below[] = { "", "lockstep", "../" LS__LIBRARY_FOLDER "/lockstep" };
+        for (int i = 0; !handle && i < 3; i++)
+            handle = open_file(own, below[i], file, reason, size);
     }
-    if (!handle && !reason[0]) handle = open_file(NULL, file, reason, size);
+    if (!handle) handle = open_file(LS__MODULE_FOLDER, "", file, reason, size);
+    if (!handle && !reason[0])
+        ls__snprintf(reason, size, "there is no %s beside the library or program, nor in %s", file,
+                     LS__MODULE_FOLDER);
     return handle;
 }
 

@@ -49,8 +49,9 @@ typedef const ls__module *ls__module_open_fn(const ls__host *host);
 
 /* Module liblockstep_NAME.so, which stays loaded. `kind` is for errors: "device 'cuda'". If the
  * environment variable LOCKSTEP_MODULES is set, only that folder is searched. Otherwise: the folder
- * of the library or program with this code, the library folder of its installation, the system's
- * folders. LS_ERR_UNSUPPORTED, with the reason, if there is none or its version differs. */
+ * of the library or program with this code, `lockstep` in the library folder of its installation,
+ * and in that of the prefix of the build. LS_ERR_UNSUPPORTED, with the reason, if there is none or
+ * its version differs. */
 ls_status ls__module_load(ls_context *ctx, const char *kind, const char *name,
                           const ls__module **out);
 

@@ -2,9 +2,9 @@
 # installed.sh: installs the build into a folder of its own, builds the examples against what is there, and runs them:
 # with the shared library and with the static one, found by CMake; and the first one, and the C++ program of
 # docs/cplusplus.md, found by pkg-config.
-# usage: installed.sh BUILD_DIR CC [CXX]
+# usage: installed.sh SOURCE_DIR BUILD_DIR CC [CXX]
 set -euo pipefail
-build=$1 cc=$2 cxx=${3:-}
+source=$1 build=$2 cc=$3 cxx=${4:-}
 stage=$build/tests/package/stage
 rm -rf "$stage"
 cmake --install "$build" --prefix "$stage/prefix" >/dev/null
@@ -41,6 +41,11 @@ library=$stage/prefix/lib/liblockstep.so
 [ -e "$library" ] || library=$(find "$stage/prefix" -name liblockstep.so)
 foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ { print $3 }' | grep -vE '^ls_[^_].*@@LOCKSTEP_[0-9.]+$|^LOCKSTEP_[0-9.]+$' || true)
 [ -z "$foreign" ] || { echo "symbols that should be hidden, or without a version: $foreign"; exit 1; }
+# Debian's list of symbols says in which version each of them came.
+listed=$source/debian/liblockstep0.1.symbols
+difference=$(diff <(sed -nE 's/^ (ls_.*)@LOCKSTEP_0\.1 .*/\1/p' "$listed" | sort) \
+  <(nm -D --defined-only "$library" | sed -nE 's/.* (ls_.*)@@LOCKSTEP_0\.1$/\1/p' | sort)) ||
+  { echo "$listed (<) and the library (>) differ; a new symbol needs a line ' NAME@LOCKSTEP_0.1 VERSION':"; echo "$difference"; exit 1; }
 readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { echo "$library has no versioned SONAME"; exit 1; }
 
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig

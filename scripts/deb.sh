@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# deb.sh [--twice]: builds the packages of debian/ from this folder's files into build/deb, and requires that lintian finds neither
+# errors nor warnings. With --twice it builds them in another folder again, and requires the same bytes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/packages.sh
+need_packages "${deb_packages[@]}"
+
+name=lockstep-$(sed -nE 's/^#define LS_VERSION +"(.*)"/\1/p' include/lockstep/version.h)
+rm -rf build/deb build/deb-again
+
+# build_packages FOLDER
+build_packages() {
+  mkdir -p "$1/$name"
+  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$1/$name"
+  (cd "$1/$name" && DEB_BUILD_OPTIONS="nocheck terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
+    { tail -n 40 "$1.log"; return 1; }
+  rm -rf "${1:?}/$name"
+}
+echo "building the packages"
+build_packages build/deb
+# A first upload to Debian's archive closes a bug; these packages are not for it.
+lintian --fail-on error,warning --tag-display-limit 0 --suppress-tags initial-upload-closes-no-bugs build/deb/*.changes
+if [ "${1:-}" = --twice ]; then
+  echo "building them again"
+  build_packages build/deb-again/elsewhere
+  for deb in build/deb/*.deb; do
+    cmp "$deb" "build/deb-again/elsewhere/${deb##*/}"
+  done
+fi
+ls -l build/deb/*.deb
