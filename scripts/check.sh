@@ -29,6 +29,9 @@ for header in include/lockstep/*.h; do
   echo "#include <$name>" | g++ -std=c++11 -Wall -Wextra -Werror -Iinclude -fsyntax-only -x c++ -
 done
 
+title "reference of the headers"
+scripts/reference.sh
+
 title "warnings as errors: the system's compiler"
 build_in build -DLOCKSTEP_BUILD_TESTS=ON -DLOCKSTEP_WERROR=ON
 # What the instruction set can change: kernels, their selection, and what is computed with them.

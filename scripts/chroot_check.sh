@@ -217,7 +217,7 @@ for release in "${releases[@]}"; do
     make_copy "$folder/$release-$user" "$user"
     for script in "${scripts[@]}"; do check "$user" "$script"; done
   done
-  [ -z "$debs" ] || check_debs
+  [ -z "$debs" ] || [ "$failed" -ne 0 ] || check_debs
 done
 printf '\n%-10s %-6s %-20s %-12s %8s %10s\n' release user script result seconds "installed"
 printf '%s\n' "${table[@]}"

@@ -15,7 +15,7 @@ build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libprotobuf
 
 # To build Debian packages.
 # shellcheck disable=SC2034
-deb_packages=("${build_packages[@]}" dpkg-dev debhelper lintian)
+deb_packages=("${build_packages[@]}" build-essential debhelper lintian)
 
 # The clang of this release of Debian; elsewhere the newest that is installed.
 # shellcheck disable=SC1091
@@ -35,7 +35,7 @@ bundle_packages=("${build_packages[@]}" patchelf)
 fuzz_packages=("${build_packages[@]}" "clang-$clang_version" "libclang-rt-$clang_version-dev")
 # For the stricter checks.
 # shellcheck disable=SC2034
-check_packages=("${fuzz_packages[@]}" patchelf shellcheck git locales valgrind abigail-tools)
+check_packages=("${fuzz_packages[@]}" patchelf shellcheck git locales valgrind abigail-tools doxygen)
 [ "$clang_version" -ne "$clang_format_version" ] || check_packages+=("clang-format-$clang_format_version")
 
 # apt_get AS-ROOT... -- ARGUMENT...: while another program, such as an automatic upgrade, holds a lock of apt or dpkg, again
