@@ -41,6 +41,13 @@ library=$stage/prefix/lib/liblockstep.so
 [ -e "$library" ] || library=$(find "$stage/prefix" -name liblockstep.so)
 foreign=$(nm -D --defined-only "$library" | awk '$2 ~ /[A-Z]/ { print $3 }' | grep -vE '^ls_[^_].*@@LOCKSTEP_[0-9.]+$|^LOCKSTEP_[0-9.]+$' || true)
 [ -z "$foreign" ] || { echo "symbols that should be hidden, or without a version: $foreign"; exit 1; }
+# The files of a release name one version.
+version=$(sed -nE 's/^#define LS_VERSION +"(.*)"/\1/p' "$source/include/lockstep/version.h")
+numbers=$(sed -nE 's/^#define LS_VERSION_(MAJOR|MINOR|PATCH) +([0-9]+)/\2/p' "$source/include/lockstep/version.h" | paste -sd .)
+[ "$version" = "$numbers" ] || { echo "version.h: LS_VERSION is $version, the numbers $numbers"; exit 1; }
+for line in "CHANGELOG.md:## [$version]" "debian/changelog:lockstep ($version-" "lockstep.spdx.json:\"versionInfo\": \"$version\""; do
+  grep -qF "${line#*:}" "$source/${line%%:*}" || { echo "${line%%:*} has no '${line#*:}'"; exit 1; }
+done
 # Debian's list of symbols says in which version each of them came.
 listed=$source/debian/liblockstep0.1.symbols
 difference=$(diff <(sed -nE 's/^ (ls_.*)@LOCKSTEP_0\.1 .*/\1/p' "$listed" | sort) \
