@@ -17,6 +17,11 @@ build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libprotobuf
 # shellcheck disable=SC2034
 deb_packages=("${build_packages[@]}" build-essential debhelper lintian)
 
+# To build for arm64 and run that under emulation.
+# shellcheck disable=SC2034
+arm64_packages=("${build_packages[@]}" gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user
+  {libc6-dev,libjpeg62-turbo-dev,zlib1g-dev,libjansson-dev,libzip-dev,libwebp-dev,check,libprotobuf-c-dev}:arm64)
+
 # The clang of this release of Debian; elsewhere the newest that is installed.
 # shellcheck disable=SC1091
 case $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") in

@@ -82,6 +82,22 @@ bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE])
     return *name != '\0';
 }
 
+bool ls__run_folder_find_kept(const char *dir, char name[LS__FILE_NAME_SIZE])
+{
+    struct stat last = { 0 }, file;
+    DIR *folder = opendir(dir);
+    *name = '\0';
+    if (!folder) return false;
+    (void)fstatat(dirfd(folder), "last.safetensors", &last, 0);
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, "checkpoint-", 11) == 0 && is_of_run(entry->d_name) &&
+            strcmp(entry->d_name, name) > 0 &&
+            fstatat(dirfd(folder), entry->d_name, &file, 0) == 0 && file.st_ino != last.st_ino)
+            snprintf(name, LS__FILE_NAME_SIZE, "%s", entry->d_name);
+    closedir(folder);
+    return *name != '\0';
+}
+
 void ls__run_folder_remove(const char *dir)
 {
     DIR *folder = opendir(dir);

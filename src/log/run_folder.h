@@ -36,5 +36,8 @@ ls_status ls__run_folder_lock(ls_context *ctx, const char *dir, ls__owned **lock
  * or dir can't be read. */
 enum { LS__FILE_NAME_SIZE = 256 };
 bool ls__run_folder_find_foreign(const char *dir, char name[LS__FILE_NAME_SIZE]);
+/* Finds the last of the copies of checkpoints, but not the one that is a link to last.safetensors.
+ */
+bool ls__run_folder_find_kept(const char *dir, char name[LS__FILE_NAME_SIZE]);
 
 #endif

@@ -147,6 +147,33 @@ static ls_status open_stored(ls_run *t, const char *dir, const ls_run_config *co
     return ls__run_open_objects(t, true);
 }
 
+/* After an error about a file of a run that is resumed: what can be done with the others. */
+static void hint_remains(ls_run *t)
+{
+    const ls_status status = ls_context_status(t->ctx);
+    const char *message = ls_context_message(t->ctx);
+    char path[LS__RUN_PATH_SIZE], kept[LS__FILE_NAME_SIZE];
+    const bool is_file =
+        status == LS_ERR_FORMAT || status == LS_ERR_DATA || status == LS_ERR_NOT_FOUND;
+    snprintf(path, sizeof(path), "%s/", t->dir);
+    if (!is_file || !strstr(message, path)) return;
+    snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
+    if (!strstr(message, path)) {
+        if (ls__path_exists(path))
+            ls__error_hint(t->ctx, "the weights remain: --weights %s begins a new run with them",
+                           path);
+        return;
+    }
+    if (ls__run_folder_find_kept(t->dir, kept))
+        ls__error_hint(t->ctx,
+                       "the run continues from an earlier checkpoint, with the same result, if "
+                       "last.safetensors is replaced by a copy of %s",
+                       kept);
+    snprintf(path, sizeof(path), "%s/best.safetensors", t->dir);
+    if (ls__path_exists(path))
+        ls__error_hint(t->ctx, "--weights %s begins a new run with the best epoch's weights", path);
+}
+
 static ls_run *open_run(const char *dir, const ls_run_config *config,
                         ls_status (*open)(ls_run *t, const char *dir, const ls_run_config *config))
 {
@@ -166,6 +193,7 @@ static ls_run *open_run(const char *dir, const ls_run_config *config,
     t->user = config->user;
     t->extent = config->extent;
     t->can_start = ls_context_status(t->ctx) == LS_OK && open(t, dir, config) == LS_OK;
+    if (!t->can_start && t->values.resume) hint_remains(t);
     if (!t->ctx) ls_run_close(&t);
     return t;
 }
@@ -191,7 +219,9 @@ static ls_status start(ls_run *t)
                         "open another one");
     LS_TRY(check_extent(t, "ls_run_train", LS_RUN_WHOLE));
     t->can_start = false;
-    LS_TRY(ls__run_start(t));
+    const ls_status status = ls__run_start(t);
+    if (status != LS_OK && t->stored) hint_remains(t);
+    LS_TRY(status);
     enter_stage(t, LS_RUN_STARTED);
     if (!t->stored) ls__run_advise(t);
     return ls_context_status(t->ctx);

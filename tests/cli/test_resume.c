@@ -249,6 +249,42 @@ START_TEST(a_schedule_over_all_epochs_is_not_lengthened)
 }
 END_TEST
 
+/* Errors about files of the run name what can be done with the others, which is tried here. */
+START_TEST(what_remains_of_a_damaged_run)
+{
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    expect(0, TRAIN "--epochs 3 --keep-checkpoints --out whole");
+    expect(0, TRAIN "--epochs 3 --keep-checkpoints --stop-at 8 --out run");
+    ck_assert_int_eq(truncate("run/last.safetensors", 1000), 0); /* and the link to it */
+    expect(1, "train --resume run");
+    expect_err("run/last.safetensors' is no safetensors file");
+    expect_err("if last.safetensors is replaced by a copy of checkpoint-000000000005.safetensors");
+    ck_assert_int_eq(remove("run/last.safetensors"), 0);
+    expect(1, "train --resume run");
+    expect_err("replaced by a copy of checkpoint-000000000008.safetensors");
+    ck_assert_int_eq(system("cp run/checkpoint-000000000005.safetensors run/last.safetensors"), 0);
+    expect(0, "train --resume run");
+    expect_same_runs("whole", "run", 3);
+
+    static const char *const files[] = { "run_log.txt", "manifest.json", "config.json" };
+    for (int i = 0; i < 3; i++) {
+        char path[64];
+        snprintf(path, sizeof(path), "whole/%s", files[i]);
+        ck_assert_int_eq(truncate(path, 20), 0);
+        expect(1, "train --resume whole");
+        expect_err("the weights remain: --weights whole/last.safetensors begins a new run");
+    }
+    ck_assert_int_eq(system("rm whole/checkpoint-* && truncate -s 9 whole/last.safetensors && "
+                            "cp run/*.json run/run_log.txt whole"),
+                     0);
+    expect(1, "train --resume whole");
+    expect_err("--weights whole/best.safetensors begins a new run with the best epoch's weights");
+    expect(0, TRAIN "--epochs 1 --weights whole/best.safetensors --out next");
+    end_folder();
+}
+END_TEST
+
 /* Runs of versions without --arithmetic had none in config.json. */
 START_TEST(a_run_without_an_option_has_its_default)
 {
@@ -357,7 +393,7 @@ END_TEST
 
 TEST_PROGRAM(resume)
 {
-    return RUN_SUITE("resume", a_resume_can_skip_bad_images,
+    return RUN_SUITE("resume", what_remains_of_a_damaged_run, a_resume_can_skip_bad_images,
                      a_run_without_an_option_has_its_default,
                      a_run_that_timed_kernels_keeps_its_arithmetic,
                      a_run_without_a_step_is_replaced, folders_with_other_files_are_refused,
