@@ -9,23 +9,26 @@ need_packages "${deb_packages[@]}"
 name=lockstep-$(sed -nE 's/^#define LS_VERSION +"(.*)"/\1/p' include/lockstep/version.h)
 rm -rf build/deb build/deb-again
 
-# build_packages FOLDER
-build_packages() {
-  mkdir -p "$1/$name"
-  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$1/$name"
-  (cd "$1/$name" && DEB_BUILD_OPTIONS="nocheck terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
+# build_debs FOLDER: in a temporary folder, because dpkg keeps the path out of the packages only if it has no spaces.
+build_debs() {
+  local work
+  work=$(mktemp -d -p "${TMPDIR:-/var/tmp}" lockstep-deb-XXXXXX)
+  mkdir -p "$1" "$work/$name"
+  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$work/$name"
+  (cd "$work/$name" && DEB_BUILD_OPTIONS="nocheck terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
     { tail -n 40 "$1.log"; return 1; }
-  rm -rf "${1:?}/$name"
+  find "$work" -maxdepth 1 -type f -exec mv -t "$1" {} +
+  rm -rf "$work"
 }
 echo "building the packages"
-build_packages build/deb
+build_debs build/deb
 # A first upload to Debian's archive closes a bug; these packages are not for it.
 lintian --fail-on error,warning --tag-display-limit 0 --suppress-tags initial-upload-closes-no-bugs build/deb/*.changes
 if [ "${1:-}" = --twice ]; then
   echo "building them again"
-  build_packages build/deb-again/elsewhere
+  build_debs build/deb-again
   for deb in build/deb/*.deb; do
-    cmp "$deb" "build/deb-again/elsewhere/${deb##*/}"
+    cmp "$deb" "build/deb-again/${deb##*/}"
   done
 fi
 ls -l build/deb/*.deb
