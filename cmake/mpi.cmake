@@ -10,4 +10,4 @@ if(MPI_C_FOUND)
   unset(CMAKE_REQUIRED_LIBRARIES)
 endif()
 lockstep_optional(MPI "the MPI module, which uses Open MPI" "Open MPI is missing; MPI_C_COMPILER may name its mpicc"
-  LOCKSTEP_MPI_IS_OPEN_MPI)
+  MPI_C_FOUND LOCKSTEP_MPI_IS_OPEN_MPI)

@@ -58,8 +58,11 @@ fi
 echo "the library of $ref"
 mkdir "$work/before"
 git archive "$ref" | tar -x -C "$work/before"
-minor=$(sed -nE 's/^#define LS_VERSION_MINOR ([0-9]+)/\1/p' "$work/before/include/lockstep/version.h" include/lockstep/version.h | sort -u | wc -l)
-if [ "$minor" -ne 1 ]; then
+# minor FOLDER: the version of its headers without the patch.
+minor() {
+  sed -nE 's/^#define LS_VERSION_(MAJOR|MINOR) +([0-9]+)/\2/p' "$1/include/lockstep/version.h" 2>/dev/null || true
+}
+if [ "$(minor "$work/before")" != "$(minor .)" ]; then
   echo "skipped: another minor version, whose interface may differ"
   exit 0
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # arm64_check.sh [TESTS]: builds for arm64 by Debian's cross compiler into build/arm64, and runs under qemu's emulation the tests of ops,
-# loader and training (or those whose names match the regular expression TESTS), then portable_check.sh. Vectors are NEON's.
+# loader and training (or those whose names match the regular expression TESTS), then portable_check.sh. The kernels use NEON. Adds
+# the architecture arm64 to this system's dpkg, which remains.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/packages.sh

@@ -14,8 +14,8 @@ build_debs() {
   local work
   work=$(mktemp -d -p "${TMPDIR:-/var/tmp}" lockstep-deb-XXXXXX)
   mkdir -p "$1" "$work/$name"
-  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$work/$name"
-  (cd "$work/$name" && DEB_BUILD_OPTIONS="nocheck terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
+  { git ls-files -z 2>/dev/null || find . -type f ! -path './build/*' -print0; } | tar -c --null --files-from=- | tar -x -C "$work/$name"
+  (cd "$work/$name" && DEB_BUILD_OPTIONS="nocheck noautodbgsym terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
     { tail -n 40 "$1.log"; return 1; }
   find "$work" -maxdepth 1 -type f -exec mv -t "$1" {} +
   rm -rf "$work"

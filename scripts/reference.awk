@@ -4,7 +4,7 @@ function escape(text) {
   gsub(/[\\@&<>#%"$]/, "\\\\&", text)
   return text
 }
-# What is at the begin of a comment that belongs to the file.
+# The start of a comment that belongs to the file.
 function of_file() {
   is_page = i == 1 && FILENAME ~ /lockstep\/lockstep\.h$/
   return is_page ? "/** @mainpage\n@verbatim\n" : "/** @file\n * @par\n *"
@@ -26,7 +26,7 @@ END {
         out = out (is_page ? "\n@endverbatim\n" : "") "*/"
         is_page = 0
       } else {
-        for (end = i; index(lines[end], "*/") == 0; end++) continue
+        for (end = i; end < NR && index(lines[end], "*/") == 0; end++) continue
         sub(/^ -+ /, " ", line) # "---- Title ----"
         sub(/ -+ *\*\/$/, " */", line)
         sub(/ -+$/, "", line)

@@ -142,9 +142,11 @@ typedef struct ls_context_config {
  * The environment variable LOCKSTEP_MAX_ISA (plain, avx2 or avx512) limits the vector instructions
  * of kernels on the CPU; another value is LS_ERR_INVALID. See docs/reproducibility.md. */
 LS_API ls_context *ls_context_open(const ls_context_config *config);
-/* The same for a program that was compiled with the headers of that version, which ls_context_open
- * passes. LS_ERR_UNSUPPORTED for headers that are newer than the library, because it would ignore
- * the fields that it does not know, and for those of another minor version. */
+/* As ls_context_open. `version` is the LS_VERSION_NUMBER of the headers that the program was
+ * compiled with, which the macro passes. LS_ERR_UNSUPPORTED for headers that are newer than the
+ * library, because it would ignore the fields that it does not know, and for those of another minor
+ * version. Where another function of the name ls_context_open is meant, or its address,
+ * (ls_context_open) is not expanded. */
 LS_API ls_context *ls_context_open_for(int version, const ls_context_config *config);
 #define ls_context_open(...) ls_context_open_for(LS_VERSION_NUMBER, __VA_ARGS__)
 

@@ -19,7 +19,7 @@
 
 /* The end of structs that programs and the library exchange: later versions of one binary interface
  * (version.h) put new fields there, which are zero, the default, for programs that do not know
- * them. Every initializer sets it to zero. A struct without it has its last form. */
+ * them. Every initializer sets it to zero. A struct without it will not grow. */
 #define LS_RESERVED(n_words) uint64_t reserved[n_words]
 
 /* Declarations between these have C linkage in C++. */

@@ -33,6 +33,7 @@ typedef struct ls_lr_point {
     double loss;          /* before the update; with `accumulate` the mean over its batches */
     double smoothed_loss; /* the moving average with bias correction, m_t / (1 - beta^t), where
                              m_t = beta m_{t-1} + (1 - beta) loss_t and m_0 = 0 */
+    LS_RESERVED(2);
 } ls_lr_point;
 
 typedef enum ls_lr_find_end {
@@ -67,6 +68,7 @@ typedef struct ls_lr_suggestion {
                     the points at which the smoothed loss falls; 0 without a fall. At a
                     point: the mean loss of the tenth of the points that ends there, below
                     that of the tenth before it */
+    LS_RESERVED(4);
 } ls_lr_suggestion;
 /* In standard errors. The loss of random steps, which has no trend, falls by so much in fewer than
  * 1 of 100 tests of 100 steps. */

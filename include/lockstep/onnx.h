@@ -18,8 +18,8 @@ typedef struct ls_onnx_config {
     bool keep_batch_norm; /* default: a batch norm that alone reads a convolution or linear layer is
                              folded into its weight and bias */
     ls_onnx_input input;  /* of the net's U8 input; bytes are an error for an F32 input */
-    /* The names of the outputs' classes, UTF-8, or NULL and 0: "classes" in the metadata, a JSON
-     * array. */
+    /* The names of the outputs' classes, or NULL and 0: "classes" in the metadata, a JSON array.
+     * Bytes that are not UTF-8 become "\xFF", as in checkpoints. */
     const char *const *classes;
     int64_t n_classes;
     LS_RESERVED(8);

@@ -64,6 +64,7 @@ typedef struct ls_run_log_difference {
     int64_t step;     /* the first that differs; -1 if all steps of both are equal */
     bool batch, loss, gradients, weights; /* which fields differ there */
     ls_step_digest a, b;                  /* of that step */
+    LS_RESERVED(4);
 } ls_run_log_difference;
 /* The names of the fields that differ, "batch", "loss", "gradients" and "weights", which are
  * static. Returns how many. */

@@ -100,6 +100,7 @@ LS_API double ls_search_value(const ls_search *search, int64_t trial, int64_t pa
 typedef struct ls_search_effect {
     double share;  /* of the variance of the metric's ranks, 0 to 1, that the parameter explains */
     double chance; /* a parameter without any effect has a larger share in 1 of 20 searches */
+    LS_RESERVED(2);
 } ls_search_effect;
 
 enum { LS_SEARCH_IMPORTANCE_TRIALS = 12 }; /* fewer trials give no importance */

@@ -103,6 +103,7 @@ typedef struct ls_difference {
     int64_t first;       /* index of the first of them, -1 if none */
     double max_absolute;
     double relative_l2; /* |a-b| / |b|, 0 when both are zero */
+    LS_RESERVED(4);
 } ls_difference;
 LS_API ls_status ls_tensor_compare(const ls_tensor *a, const ls_tensor *b, ls_difference *out);
 

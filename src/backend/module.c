@@ -40,13 +40,13 @@ static bool find_own_folder(char *out, size_t size)
     return snprintf(out, size, "%s", path) < (int)size;
 }
 
-/* dlopen of FOLDER/BELOW/FILE. If the file exists but can't be loaded, the error is in `reason`. */
+/* dlopen of FOLDER/BELOWFILE. If the file exists but can't be loaded, the error is in `reason`. */
 static void *open_file(const char *folder, const char *below, const char *file, char *reason,
                        size_t size)
 {
     char path[PATH_MAX];
     if (reason[0]) return NULL; /* another one could not be loaded */
-    if (snprintf(path, sizeof(path), "%s/%s/%s", folder, below, file) >= (int)sizeof(path))
+    if (snprintf(path, sizeof(path), "%s/%s%s", folder, below, file) >= (int)sizeof(path))
         return NULL;
     if (access(path, F_OK) != 0) return NULL;
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -67,14 +67,18 @@ static void *open_module(const char *file, char *reason, size_t size)
     }
     char own[PATH_MAX];
     if (find_own_folder(own, sizeof(own))) {
-        static const char *const below[] = { "", "lockstep", "../" LS__LIBRARY_FOLDER "/lockstep" };
+        static const char *const below[] = { "", "lockstep/",
+                                             "../" LS__LIBRARY_FOLDER "/lockstep/" };
         for (int i = 0; !handle && i < 3; i++)
             handle = open_file(own, below[i], file, reason, size);
     }
     if (!handle) handle = open_file(LS__MODULE_FOLDER, "", file, reason, size);
     if (!handle && !reason[0])
-        ls__snprintf(reason, size, "there is no %s beside the library or program, nor in %s", file,
-                     LS__MODULE_FOLDER);
+        ls__snprintf(
+            reason, size,
+            "there is no %s beside the library or program, nor in the folder lockstep of its "
+            "libraries, nor in %s",
+            file, LS__MODULE_FOLDER);
     return handle;
 }
 

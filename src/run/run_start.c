@@ -149,6 +149,9 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
     const json_t *options = json_object_get(t->stored, "options");
     const char *used = keep_device(t->stored, r);
     LS_TRY(ls__settings_resume(ctx, given, options, path, r));
+    /* With --device auto, --benchmark was meant for a GPU. */
+    if (used && strcmp(used, "cpu") == 0 && r->arithmetic == LS_ARITHMETIC_PORTABLE)
+        r->benchmark = false;
     LS_TRY(check_workers(ctx, options, r));
     LS_TRY(ls__run_settings_may_resume(ctx, options, r, t->dir));
     const bool is_own = t->model && strcmp(t->model->name, r->model) == 0;

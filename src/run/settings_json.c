@@ -224,7 +224,7 @@ json_t *ls__settings_changed(const ls_setting *table, const json_t *stored, cons
     json_t *out = json_array();
     for (const ls_setting *setting = table; out && setting->kind != LS_SETTING_END; setting++) {
         json_t *was = json_object_get(stored, setting->name);
-        /* A run of a version without the setting has the default. */
+        /* A run of a version without the setting has the default; another one was refused. */
         if (!setting->lasting || !was || same_value(setting, was, values)) continue;
         json_t *change = json_pack("{s:s, s:O, s:o}", "option", setting->name, "there", was, "here",
                                    value_to_json(setting, values));

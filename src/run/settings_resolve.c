@@ -99,13 +99,13 @@ static bool check_loss_settings(ls_context *ctx, const ls_given *given, const ls
            check_effects(ctx, given, sizeof(table) / sizeof(table[0]), table);
 }
 
-/* Settings that have no effect beside the others. */
 /* Whether kernels can be selected by timing them. */
 static bool can_benchmark(const ls__run_settings *r)
 {
     return r->arithmetic == LS_ARITHMETIC_NATIVE || strcmp(r->device, "cpu") != 0;
 }
 
+/* Settings that have no effect beside the others. */
 static bool check_all_effects(ls_context *ctx, const ls_given *given, const ls_model *model,
                               const ls__run_settings *r)
 {
@@ -266,14 +266,14 @@ void ls__run_settings_hint_mismatch(ls_context *ctx, const ls__run_settings *r,
 {
     size_t i;
     const json_t *change;
-    bool other_arithmetic = false;
+    bool arithmetic_changed = false;
     json_array_foreach(changed, i, change)
     {
         const char *option = ls__json_get_string(change, "option");
-        other_arithmetic = other_arithmetic || (option && strcmp(option, "arithmetic") == 0);
+        arithmetic_changed = arithmetic_changed || (option && strcmp(option, "arithmetic") == 0);
     }
     ls__error_hint(ctx, "%s%s",
-                   other_arithmetic ? "omit --arithmetic to resume with that of the run; "
+                   arithmetic_changed ? "omit --arithmetic to resume with that of the run; "
                    : r->arithmetic == LS_ARITHMETIC_NATIVE
                        ? "where libraries or processor differ, LOCKSTEP_MAX_ISA and "
                          "ONEDNN_MAX_CPU_ISA must be set as they were; "

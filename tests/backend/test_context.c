@@ -35,9 +35,9 @@ START_TEST(programs_of_other_versions)
     } cases[] = {
         { LS_VERSION_NUMBER, LS_OK, "" },
         { LS_VERSION_NUMBER + 1, LS_ERR_UNSUPPORTED, "the library is " LS_VERSION },
-        { LS_VERSION_NUMBER + 100, LS_ERR_UNSUPPORTED, "expected a library of 0.2" },
-        { LS_VERSION_NUMBER - 100, LS_ERR_UNSUPPORTED, "expected a library of 0.0" },
-        { LS_VERSION_NUMBER + 10000, LS_ERR_UNSUPPORTED, "expected a library of 1.1" },
+        { LS_VERSION_NUMBER + 100, LS_ERR_UNSUPPORTED, "expected a library of " },
+        { LS_VERSION_NUMBER - 100, LS_ERR_UNSUPPORTED, "expected a library of " },
+        { LS_VERSION_NUMBER + 10000, LS_ERR_UNSUPPORTED, "expected a library of " },
         { -1, LS_ERR_UNSUPPORTED, "headers of Lockstep" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

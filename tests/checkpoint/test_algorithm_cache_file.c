@@ -135,6 +135,7 @@ static const char *field(const json_t *cache, const char *name)
 /* Kernels in f32 depend on no library and on no processor, also with native arithmetic. */
 START_TEST(only_kernels_in_bf16_name_a_processor)
 {
+    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     begin();
     ls_context *native =
         ls_context_open(&(ls_context_config){ .arithmetic = LS_ARITHMETIC_NATIVE });

@@ -304,9 +304,16 @@ END_TEST
 
 START_TEST(a_run_that_timed_kernels_keeps_its_arithmetic)
 {
-    if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     begin_folder();
     expect(0, "demo-data data --train 4 --val 1");
+    setenv("LOCKSTEP_MODULES", "/nowhere", 1); /* the device auto is the CPU */
+    expect(0, TRAIN "--benchmark --device auto --epochs 2 --stop-at 3 --out auto");
+    expect(0, "train --resume auto");
+    unsetenv("LOCKSTEP_MODULES");
+    if (!HAS_ONEDNN) {
+        end_folder();
+        SKIP("this build has no oneDNN");
+    }
     expect(0, TRAIN "--benchmark --arithmetic native --epochs 2 --stop-at 3 --out run");
     expect(2, "train --resume run --arithmetic portable");
     expect_err("--arithmetic portable: the run has --benchmark");

@@ -11,6 +11,8 @@ import tempfile
 from ctypes import POINTER, Structure, byref, c_bool, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint64, c_void_p
 
 STEPS, SIZE = 5, 16
+VERSION = 100  # of the headers that these structs are of: 0.1.0
+CROSS_ENTROPY = 1
 
 
 class ContextConfig(Structure):
@@ -77,7 +79,7 @@ def load(path):
     library = ctypes.CDLL(path)
     pointer, text = c_void_p, c_char_p
     for name, result, *arguments in (
-            ("ls_context_open", pointer, POINTER(ContextConfig)), ("ls_context_close", None, POINTER(pointer)),
+            ("ls_context_open_for", pointer, c_int, POINTER(ContextConfig)), ("ls_context_close", None, POINTER(pointer)),
             ("ls_context_status", c_int, pointer), ("ls_context_message", text, pointer), ("ls_image_folder_open", pointer, pointer, text),
             ("ls_loader_open", pointer, pointer, POINTER(LoaderConfig)), ("ls_loader_input_spec", InputSpec, pointer),
             ("ls_loader_start", c_int, pointer, c_int64), ("ls_loader_next", c_bool, pointer, POINTER(Batch)),
@@ -97,11 +99,11 @@ def train(library, folder, threads, workers):
         x = library.ls_global_avg_pool(graph, library.ls_relu(graph, x))
         return library.ls_linear(graph, b"fc", x, 2, None)
 
-    context = c_void_p(library.ls_context_open(byref(ContextConfig(seed=7, threads=threads))))
+    context = c_void_p(library.ls_context_open_for(VERSION, byref(ContextConfig(seed=7, threads=threads))))
     data = library.ls_image_folder_open(context, folder.encode())
     loader = library.ls_loader_open(data, byref(LoaderConfig(batch_size=4, workers=workers, shuffle=True, crop=SIZE, crop_padding=2)))
     net = library.ls_net_build(context, model, None,
-                               byref(NetConfig(input=library.ls_loader_input_spec(loader), loss=LossConfig(kind=1))))
+                               byref(NetConfig(input=library.ls_loader_input_spec(loader), loss=LossConfig(kind=CROSS_ENTROPY))))
     optimizer = library.ls_sgd(net, None)
     library.ls_loader_start(loader, 0)
     batch, loss, losses = Batch(), c_double(), []

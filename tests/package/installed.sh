@@ -49,10 +49,13 @@ for line in "CHANGELOG.md:## [$version]" "debian/changelog:lockstep ($version-" 
   grep -qF "${line#*:}" "$source/${line%%:*}" || { echo "${line%%:*} has no '${line#*:}'"; exit 1; }
 done
 # Debian's list of symbols says in which version each of them came.
-listed=$source/debian/liblockstep0.1.symbols
-difference=$(diff <(sed -nE 's/^ (ls_.*)@LOCKSTEP_0\.1 .*/\1/p' "$listed" | sort) \
-  <(nm -D --defined-only "$library" | sed -nE 's/.* (ls_.*)@@LOCKSTEP_0\.1$/\1/p' | sort)) ||
-  { echo "$listed (<) and the library (>) differ; a new symbol needs a line ' NAME@LOCKSTEP_0.1 VERSION':"; echo "$difference"; exit 1; }
+minor=${version%.*}
+listed=$source/debian/liblockstep$minor.symbols
+sed -nE "s/^ (ls_.*)@LOCKSTEP_${minor/./\\.} .*/\1/p" "$listed" | sort >"$stage/listed"
+nm -D --defined-only "$library" | sed -nE "s/.* (ls_.*)@@LOCKSTEP_${minor/./\\.}\$/\1/p" | sort >"$stage/exported"
+[ -s "$stage/exported" ] || { echo "$library has no symbols of version LOCKSTEP_$minor"; exit 1; }
+diff "$stage/listed" "$stage/exported" ||
+  { echo "$listed (<) and the library (>) differ; a new symbol needs a line ' NAME@LOCKSTEP_$minor VERSION'"; exit 1; }
 readelf -d "$library" | grep 'SONAME.*liblockstep\.so\.[0-9]' >/dev/null || { echo "$library has no versioned SONAME"; exit 1; }
 
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
