@@ -8,9 +8,9 @@ export HOME=~
 
 # To build what is installed, and run it.
 demo_packages=(gcc libc6-dev cmake ninja-build pkg-config libjpeg62-turbo-dev zlib1g-dev libstb-dev libxxhash-dev
-  libjansson-dev libzip-dev libwebp-dev)
+  libjansson-dev libwebp-dev)
 # To build all, and run the tests.
-build_packages=("${demo_packages[@]}" g++ check xz-utils libdnnl-dev libprotobuf-c-dev protobuf-c-compiler
+build_packages=("${demo_packages[@]}" g++ check libzip-dev xz-utils libdnnl-dev libprotobuf-c-dev protobuf-c-compiler
   libopenmpi-dev openmpi-bin)
 
 # To build Debian packages.

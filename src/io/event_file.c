@@ -4,6 +4,7 @@
 #include "io/event_file.h"
 
 #include "base/alloc.h"
+#include "base/crc.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -73,18 +74,6 @@ static void put_bytes(ls__bytes *b, int field, const void *bytes, size_t size)
 
 /* ---- Records ---- */
 
-/* CRC-32C, by the bit-reversed Castagnoli polynomial, of the bytes after those whose CRC is `crc`,
- * which is 0 for the first ones. */
-static uint32_t crc32c(uint32_t crc, const unsigned char *bytes, size_t size)
-{
-    crc = ~crc;
-    for (size_t i = 0; i < size; i++) {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0x82F63B78) : 0);
-    }
-    return ~crc;
-}
-
 /* The masked form of TFRecord, which is for data that contains CRCs. */
 static uint32_t mask_crc(uint32_t crc)
 {
@@ -93,7 +82,7 @@ static uint32_t mask_crc(uint32_t crc)
 
 static void put_masked_crc(ls__bytes *b, const void *bytes, size_t size)
 {
-    const uint32_t crc = mask_crc(crc32c(0, bytes, size));
+    const uint32_t crc = mask_crc(ls__crc_add(LS__CRC32C, 0, bytes, size));
     ls__bytes_put(b, &crc, sizeof(crc));
 }
 
@@ -307,7 +296,7 @@ static bool is_whole(int fd, int64_t at, uint64_t length)
     for (uint64_t left = length; left > 0;) {
         const size_t n = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
         if (pread(fd, bytes, n, at) != (ssize_t)n) return false;
-        crc = crc32c(crc, bytes, n);
+        crc = ls__crc_add(LS__CRC32C, crc, bytes, n);
         at += (int64_t)n;
         left -= n;
     }
