@@ -37,6 +37,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "${#releases[@]}" -gt 0 ] || releases=(bookworm trixie)
+[ -z "$debs" ] || [ $((${#users[@]} + ${#scripts[@]})) -eq 0 ] || fail "--debs excludes --user and --script"
 [ -z "$debs" ] || users=(root) scripts=("deb.sh --twice")
 [ "${#users[@]}" -gt 0 ] || users=(root sudo)
 [ "${#scripts[@]}" -gt 0 ] || scripts=(demo.sh test.sh)
