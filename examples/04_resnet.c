@@ -65,7 +65,7 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
            ls_context_device(ctx));
 
     for (int epoch = 0; epoch < epochs; epoch++) {
-        double top1;
+        double top1 = 0;
         LS_TRY(ls_loader_start(loader, epoch));
         for (ls_batch b; ls_loader_next(loader, &b);)
             LS_TRY(ls_net_step(net, opt, &b, ls_schedule_lr(lr, epoch, b.step)));
