@@ -2,5 +2,6 @@
 find_path(LOCKSTEP_STB_INCLUDE stb/stb_image.h REQUIRED)
 find_path(LOCKSTEP_XXHASH_INCLUDE xxhash.h REQUIRED)
 find_path(LOCKSTEP_JANSSON_INCLUDE jansson.h REQUIRED)
-find_path(LOCKSTEP_ZIP_INCLUDE zip.h REQUIRED)
-find_path(LOCKSTEP_WEBP_INCLUDE webp/decode.h REQUIRED)
+if(NOT LOCKSTEP_MINIMAL)
+  find_path(LOCKSTEP_WEBP_INCLUDE webp/decode.h REQUIRED)
+endif()

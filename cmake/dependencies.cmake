@@ -1,12 +1,13 @@
 # What the library links. Installed beside the package config, which uses it as well.
 find_package(Threads REQUIRED)
 find_package(JPEG REQUIRED)
-find_package(ZLIB REQUIRED)
 find_library(LOCKSTEP_JANSSON_LIBRARY jansson REQUIRED)
-find_library(LOCKSTEP_ZIP_LIBRARY zip REQUIRED)
-find_library(LOCKSTEP_WEBP_LIBRARY webp REQUIRED)
-set(LOCKSTEP_DEPENDENCIES
-  Threads::Threads JPEG::JPEG ZLIB::ZLIB ${LOCKSTEP_JANSSON_LIBRARY} ${LOCKSTEP_ZIP_LIBRARY} ${LOCKSTEP_WEBP_LIBRARY} m)
+set(LOCKSTEP_DEPENDENCIES Threads::Threads JPEG::JPEG ${LOCKSTEP_JANSSON_LIBRARY} m)
+if(NOT LOCKSTEP_MINIMAL)
+  find_package(ZLIB REQUIRED)
+  find_library(LOCKSTEP_WEBP_LIBRARY webp REQUIRED)
+  list(PREPEND LOCKSTEP_DEPENDENCIES ZLIB::ZLIB ${LOCKSTEP_WEBP_LIBRARY})
+endif()
 
 # protobuf-c writes ONNX models.
 if(LOCKSTEP_HAS_ONNX)

@@ -3,7 +3,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(LOCKSTEP_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 
-install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set(absent_headers "")
+if(LOCKSTEP_MINIMAL)
+  set(absent_headers REGEX "/(dataset_path|report|repro|run|search|settings|sweep)\\.h$" EXCLUDE)
+endif()
+install(DIRECTORY include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${absent_headers})
 install(TARGETS ${LOCKSTEP_LIBRARIES} EXPORT lockstep_targets)
 install(EXPORT lockstep_targets NAMESPACE lockstep:: DESTINATION ${LOCKSTEP_CMAKE_DIR})
 
@@ -43,6 +47,11 @@ install(FILES
 
 # Relative to itself, so that it is right wherever --prefix puts it.
 file(RELATIVE_PATH LOCKSTEP_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(LOCKSTEP_MINIMAL)
+  set(LOCKSTEP_PC_MINIMAL " -DLOCKSTEP_MINIMAL")
+else()
+  set(LOCKSTEP_PC_WHOLE "-lz -lwebp ")
+endif()
 if(LOCKSTEP_HAS_ONEDNN)
   set(LOCKSTEP_PC_ONEDNN "-ldnnl -l:libgomp.so.1 ")
 endif()

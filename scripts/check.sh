@@ -46,6 +46,9 @@ title "uninitialized bytes, by valgrind"
 scripts/memcheck.sh build
 title "the binary interface"
 scripts/abi_check.sh build
+title "a minimal build"
+build_in build/minimal -DLOCKSTEP_MINIMAL=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0
+tests/package/minimal.sh "$PWD" "$PWD/build/minimal" cc
 title "bundle for a machine with a GPU, where our packages are not installed"
 scripts/gpu_bundle_check.sh build || [ $? -eq 77 ]
 
@@ -60,10 +63,15 @@ ASAN_OPTIONS=allocator_may_return_null=1 CK_FORK=no run_tests build/fuzz --label
 title "fuzzing, for a short time"
 scripts/fuzz.sh --seconds 20
 
-# libgomp, inside oneDNN, does not support the thread sanitizer; this is also the build without oneDNN and protobuf-c.
+# libgomp, inside oneDNN, does not support the thread sanitizer; this is also the build without oneDNN and protobuf-c, and of the
+# command with static libraries.
 title "thread sanitizer, thread pool, kernels and loader"
 build_in build/tsan -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O1\ -g -DLOCKSTEP_SANITIZE=thread \
-  -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_ONEDNN=OFF -DLOCKSTEP_ONNX=OFF -- test_base test_data test_cpu test_checkpoint
+  -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_STATIC=ON -DLOCKSTEP_ONNX=OFF -- test_base test_data test_cpu test_checkpoint lockstep
+if readelf -d build/tsan/lockstep | grep NEEDED | grep -vE '\[(libtsan|libm|libc|ld-linux[^]]*)\.so'; then
+  echo "the command with static libraries needs these" >&2
+  exit 1
+fi
 ctest --test-dir build/tsan --output-on-failure --no-tests=error -R '^(threads|loader.*|cpu_device|own_kernels|portable_bits|max_isa|identity|checkpoint_algorithms|onnx)$'
 
 title "all checks passed"

@@ -51,7 +51,6 @@
 #include <lockstep/context.h>
 #include <lockstep/data.h>
 #include <lockstep/dataset_check.h>
-#include <lockstep/dataset_path.h>
 #include <lockstep/evaluation.h>
 #include <lockstep/loader.h>
 #include <lockstep/lr_find.h>
@@ -62,16 +61,22 @@
 #include <lockstep/optim.h>
 #include <lockstep/pack.h>
 #include <lockstep/random.h>
-#include <lockstep/report.h>
-#include <lockstep/repro.h>
-#include <lockstep/run.h>
 #include <lockstep/run_log.h>
-#include <lockstep/search.h>
 #include <lockstep/status.h>
-#include <lockstep/sweep.h>
 #include <lockstep/tensor.h>
 #include <lockstep/text.h>
 #include <lockstep/trainer.h>
 #include <lockstep/version.h>
+
+/* What a minimal build of the library does not have (its users get the macro from pkg-config or
+ * CMake). */
+#ifndef LOCKSTEP_MINIMAL
+#include <lockstep/dataset_path.h>
+#include <lockstep/report.h>
+#include <lockstep/repro.h>
+#include <lockstep/run.h>
+#include <lockstep/search.h>
+#include <lockstep/sweep.h>
+#endif
 
 #endif

@@ -1,8 +1,8 @@
-/* png_write.c: see png_write.h. Pixels are compressed by zlib without filters. */
+/* png_write.c: see png_write.h. Photographs that no filter prepares hardly shrink, so the deflate
+ * stream (RFC 1951) stores the bytes. */
 #include "io/png_write.h"
 
-#include <string.h>
-#include <zlib.h>
+#include "base/crc.h"
 
 static void put_number(ls__bytes *out, uint32_t n)
 {
@@ -18,7 +18,8 @@ static void put_chunk(ls__bytes *out, const char type[5], const unsigned char *d
     const size_t begin = out->size;
     ls__bytes_put(out, type, 4);
     ls__bytes_put(out, data, size);
-    if (!out->failed) put_number(out, (uint32_t)crc32_z(0, out->data + begin, out->size - begin));
+    if (!out->failed)
+        put_number(out, ls__crc_add(LS__CRC32, 0, out->data + begin, out->size - begin));
 }
 
 /* The rows, each after the number of its filter, 0 = none. */
@@ -30,13 +31,32 @@ static void put_rows(ls__bytes *rows, int64_t height, size_t row_bytes, const un
     }
 }
 
-static void compress_rows(ls__bytes *out, const ls__bytes *rows)
+/* The checksum Adler-32 (RFC 1950). */
+static uint32_t adler32(const unsigned char *bytes, size_t size)
 {
-    uLongf size = compressBound(rows->size);
-    unsigned char *to = ls__bytes_extend(out, size);
-    if (!to) return;
-    out->failed |= compress(to, &size, rows->data, rows->size) != Z_OK;
-    out->size = size;
+    uint32_t a = 1, b = 0;
+    for (size_t i = 0; i < size; i++) {
+        a = (a + bytes[i]) % 65521;
+        b = (b + a) % 65521;
+    }
+    return b << 16 | a;
+}
+
+/* A zlib stream of stored blocks. */
+static void store(ls__bytes *out, const unsigned char *bytes, size_t size)
+{
+    enum { MAX_BLOCK = 65535 };
+    static const unsigned char header[] = { 0x78, 0x01 };
+    ls__bytes_put(out, header, sizeof(header));
+    size_t at = 0;
+    do {
+        const size_t n = size - at < MAX_BLOCK ? size - at : MAX_BLOCK;
+        const unsigned char block[] = { at + n == size, n & 255, n >> 8, ~n & 255, ~n >> 8 & 255 };
+        ls__bytes_put(out, block, sizeof(block));
+        ls__bytes_put(out, bytes + at, n);
+        at += n;
+    } while (at < size);
+    put_number(out, adler32(bytes, size));
 }
 
 void ls__png_write(ls__bytes *out, int64_t height, int64_t width, int64_t channels,
@@ -50,7 +70,7 @@ void ls__png_write(ls__bytes *out, int64_t height, int64_t width, int64_t channe
     const unsigned char rest[] = { BIT_DEPTH, channels == 1 ? GREY : RGB, 0, 0, 0 };
     ls__bytes_put(&header, rest, sizeof(rest));
     put_rows(&rows, height, (size_t)(width * channels), pixels);
-    if (!rows.failed) compress_rows(&packed, &rows);
+    if (!rows.failed) store(&packed, rows.data, rows.size);
     ls__bytes_put(out, signature, sizeof(signature));
     put_chunk(out, "IHDR", header.data, header.size);
     put_chunk(out, "IDAT", packed.data, packed.size);

@@ -287,6 +287,9 @@ ls_status ls__trainer_report_epoch(ls_trainer *t)
     if (!path) return LS_ERR_MEMORY;
     ls_status status = t->evaluation ? save_evaluation(t, path) : LS_OK;
     ls__free(ctx, path);
+#ifndef LOCKSTEP_MINIMAL
     const char *dir = t->dir;
-    return status == LS_OK ? ls_report_write(ctx, 1, &dir, NULL) : status;
+    if (status == LS_OK) status = ls_report_write(ctx, 1, &dir, NULL);
+#endif
+    return status;
 }

@@ -5,44 +5,30 @@
  *   labels   0x00000801, count; then a byte for each
  *
  * The magic number's third byte is the type (8 = unsigned bytes), its fourth the number of
- * dimensions. A file may be compressed by gzip (RFC 1952), which zlib decodes. */
+ * dimensions. A file may be compressed by gzip. */
 #include "data/dataset/dataset.h"
+#include "data/dataset/gzip.h"
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include <string.h>
-#include <zlib.h>
 
 enum { MAX_DIMS = 3, TYPE_U8 = 8, GZIP_MAGIC = 0x1f8b, GZIP_MIN_BYTES = 18, MAX_CLASSES = 256 };
-
-/* No deflate stream grows by more (zlib's technical notes, "Maximum compression factor"). */
-enum { MAX_INFLATION = 1032 };
 
 typedef struct idx_file {
     ls_context *ctx;
     const char *path;
     unsigned char *bytes;
     size_t n_bytes;
-    bool is_gzip;
-    z_stream stream; /* next_in and avail_in also of a file that is not compressed */
-    int result;      /* of the last inflate */
+    size_t at;      /* of the next byte of a file that is not compressed */
+    ls__gzip *gzip; /* NULL: not compressed */
 } idx_file;
-
-static void *allocate(void *ctx, uInt n, uInt size)
-{
-    return ls__alloc(ctx, (size_t)n * size);
-}
-
-static void release(void *ctx, void *memory)
-{
-    ls__free(ctx, memory);
-}
 
 /* All zero: nothing to close. */
 static void close_file(idx_file *file)
 {
-    if (file->is_gzip) inflateEnd(&file->stream);
+    ls__gzip_close(&file->gzip);
     ls__free(file->ctx, file->bytes);
 }
 
@@ -53,59 +39,28 @@ static ls_status open_file(idx_file *file, ls_context *ctx, const char *path)
     const ls_status status = ls__read_file(ctx, path, LS__MAX_FILE_BYTES, &file->bytes,
                                            &file->n_bytes, message, sizeof(message));
     if (status != LS_OK) return ls__fail(ctx, status, "idx file '%s': %s", path, message);
-    file->stream = (z_stream){ .next_in = file->bytes,
-                               .avail_in = (uInt)file->n_bytes,
-                               .zalloc = allocate,
-                               .zfree = release,
-                               .opaque = ctx };
     if (file->n_bytes < GZIP_MIN_BYTES || ls__be16(file->bytes) != GZIP_MAGIC) return LS_OK;
-    enum { GZIP_WINDOW = 15 + 16 }; /* of inflateInit2: 32 KiB, with gzip's header and checksum */
-    if (inflateInit2(&file->stream, GZIP_WINDOW) != Z_OK)
-        return ls__fail_memory(ctx, path, file->n_bytes);
-    file->is_gzip = true;
-    return LS_OK;
+    return ls__gzip_open(ctx, path, file->bytes, file->n_bytes, &file->gzip);
 }
 
 /* Reads up to n <= UINT32_MAX bytes, and returns how many: fewer at the end, or at damage. */
 static size_t read_some(idx_file *file, void *out, size_t n)
 {
-    z_stream *stream = &file->stream;
-    if (file->is_gzip) {
-        stream->next_out = out;
-        stream->avail_out = (uInt)n;
-        while (stream->avail_out > 0 && file->result == Z_OK)
-            file->result = inflate(stream, Z_NO_FLUSH);
-        return n - stream->avail_out;
-    }
-    const size_t taken = n < stream->avail_in ? n : stream->avail_in;
-    memcpy(out, stream->next_in, taken);
-    stream->next_in += taken;
-    stream->avail_in -= (uInt)taken;
+    if (file->gzip) return ls__gzip_read(file->gzip, out, n);
+    const size_t left = file->n_bytes - file->at, taken = n < left ? n : left;
+    memcpy(out, file->bytes + file->at, taken);
+    file->at += taken;
     return taken;
 }
 
 static ls_status fail_short(const idx_file *file, const char *part, size_t got, size_t expected)
 {
-    if (file->result == Z_MEM_ERROR) return ls__fail_memory(file->ctx, file->path, expected);
-    const bool damaged = file->result == Z_DATA_ERROR;
+    if (file->gzip && ls__gzip_out_of_memory(file->gzip))
+        return ls__fail_memory(file->ctx, file->path, expected);
+    const char *damage = file->gzip ? ls__gzip_damage(file->gzip) : NULL;
     return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': %s has %zu bytes, expected %zu%s%s",
-                    file->path, part, got, expected,
-                    damaged ? "; the gzip data are damaged: "
-                    : file->is_gzip && file->result != Z_STREAM_END ? "; the gzip file is truncated"
-                                                                    : "",
-                    damaged && file->stream.msg ? file->stream.msg : "");
-}
-
-/* After all data: the end of the gzip stream is damaged or missing. */
-static ls_status fail_end(const idx_file *file)
-{
-    const char *reason = file->stream.msg ? file->stream.msg : "";
-    if (file->result == Z_MEM_ERROR) return ls__fail_memory(file->ctx, file->path, 0);
-    if (file->result != Z_DATA_ERROR) reason = "it is truncated";
-    if (strcmp(reason, "incorrect data check") == 0) /* zlib's text */
-        reason = "the checksum of its data is wrong";
-    return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': a damaged gzip file: %s", file->path,
-                    reason);
+                    file->path, part, got, expected, damage ? "; a damaged gzip file: " : "",
+                    damage ? damage : "");
 }
 
 /* Reads the magic number and the dimensions. */
@@ -114,7 +69,7 @@ static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
     unsigned char bytes[4 * (1 + MAX_DIMS)];
     const uint32_t expected = TYPE_U8 << 8 | (uint32_t)n_dims;
     const size_t n = 4 * (1 + (size_t)n_dims);
-    const bool named_gz = !file->is_gzip && ls__ends_with(file->path, ".gz");
+    const bool named_gz = !file->gzip && ls__ends_with(file->path, ".gz");
     size_t got = read_some(file, bytes, 4);
     const uint32_t magic = got == 4 ? ls__be32(bytes) : 0;
     if (got == 4 && magic != expected)
@@ -143,7 +98,8 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
     bool fits = true;
     for (int i = 0; i < n_dims; i++) fits = fits && ls__mul_size(size, (size_t)dims[i], &size);
     const size_t header = 4 * (1 + (size_t)n_dims);
-    const size_t max_bytes = file->is_gzip ? file->n_bytes * MAX_INFLATION : file->n_bytes - header;
+    const size_t max_bytes =
+        file->gzip ? file->n_bytes * LS__GZIP_MAX_INFLATION : file->n_bytes - header;
     if (fits && size == 0 && n_dims == 1)
         return ls__fail(file->ctx, LS_ERR_DATA,
                         "idx file '%s': its header states 0 labels, expected 1 or more",
@@ -159,7 +115,7 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
             "idx file '%s': its header claims %lld x %lld x %lld bytes, which a file of "
             "%zu bytes%s does not hold",
             file->path, (long long)dims[0], (long long)(n_dims > 1 ? dims[1] : 1),
-            (long long)(n_dims > 2 ? dims[2] : 1), file->n_bytes, file->is_gzip ? " (gzip)" : "");
+            (long long)(n_dims > 2 ? dims[2] : 1), file->n_bytes, file->gzip ? " (gzip)" : "");
     *out = size;
     return LS_OK;
 }
@@ -176,8 +132,13 @@ static ls_status read_data(idx_file *file, uint8_t *out, size_t size)
     if (got < size) return fail_short(file, "its data", got, size);
     uint8_t more;
     const bool longer = read_some(file, &more, 1) > 0;
-    if (file->is_gzip && !longer && file->result != Z_STREAM_END) return fail_end(file);
-    if (longer || file->stream.avail_in > 0)
+    const char *damage = file->gzip && !longer ? ls__gzip_damage(file->gzip) : NULL;
+    if (damage && ls__gzip_out_of_memory(file->gzip))
+        return ls__fail_memory(file->ctx, file->path, 0);
+    if (damage)
+        return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': a damaged gzip file: %s",
+                        file->path, damage);
+    if (longer || (file->gzip ? ls__gzip_rest(file->gzip) : file->n_bytes - file->at) > 0)
         return ls__fail(file->ctx, LS_ERR_DATA,
                         "idx file '%s': more bytes follow the %zu that its header states",
                         file->path, size);

@@ -22,7 +22,11 @@ static const struct {
     { "P3", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P5", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P6", 0, 2, "PNM", ls__pnm_probe, NULL },
+#ifdef LOCKSTEP_MINIMAL
+    { "WEBP", 8, 4, "WebP", NULL, CONVERT },
+#else
     { "WEBP", 8, 4, "WebP", ls__webp_probe, NULL },
+#endif
     { "GIF8", 0, 4, "GIF", NULL, CONVERT },
     { "II*\0", 0, 4, "TIFF", NULL, CONVERT },
     { "MM\0*", 0, 4, "TIFF", NULL, CONVERT },
