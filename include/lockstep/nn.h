@@ -117,6 +117,15 @@ LS_API ls_node *ls_silu(ls_graph *graph, ls_node *x); /* x sigmoid(x), also call
 /* x P(x), P the distribution function of the standard normal distribution (Hendrycks & Gimpel
  * 2016); PyTorch: approximate='none'. */
 LS_API ls_node *ls_gelu(ls_graph *graph, ls_node *x);
+/* x for x >= 0, slope x below (torch.nn.LeakyReLU; its default slope is 0.01). LS_ERR_INVALID for a
+ * slope below 0. */
+LS_API ls_node *ls_leaky_relu(ls_graph *graph, ls_node *x, float slope);
+LS_API ls_node *ls_hard_sigmoid(ls_graph *graph, ls_node *x); /* min(max(x + 3, 0), 6) / 6 */
+LS_API ls_node *ls_hard_swish(ls_graph *graph, ls_node *x);   /* x min(max(x + 3, 0), 6) / 6 */
+LS_API ls_node *ls_exp(ls_graph *graph, ls_node *x);          /* 0 where it would be subnormal */
+LS_API ls_node *ls_log(ls_graph *graph, ls_node *x);
+LS_API ls_node *ls_sqrt(ls_graph *graph, ls_node *x);
+LS_API ls_node *ls_abs(ls_graph *graph, ls_node *x); /* its gradient at 0 is 0 */
 
 typedef struct ls_linear_config {
     bool no_bias;

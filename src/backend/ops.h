@@ -149,6 +149,26 @@ typedef struct ls__op_traits {
     X(SILU_BACKWARD, "silu_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")        \
     X(GELU, "gelu", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
     X(GELU_BACKWARD, "gelu_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")        \
+    X(HARD_SIGMOID, "hard_sigmoid", "x -> y", .half = "x y", .in_place = "y=x",                    \
+      .cheap_to_recompute = true)                                                                  \
+    X(HARD_SIGMOID_BACKWARD, "hard_sigmoid_backward", "x dy -> dx", .half = "x dy dx",             \
+      .in_place = "dx=dy")                                                                         \
+    X(HARD_SWISH, "hard_swish", "x -> y", .half = "x y", .in_place = "y=x",                        \
+      .cheap_to_recompute = true)                                                                  \
+    X(HARD_SWISH_BACKWARD, "hard_swish_backward", "x dy -> dx", .half = "x dy dx",                 \
+      .in_place = "dx=dy")                                                                         \
+    X(EXP, "exp", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)          \
+    X(EXP_BACKWARD, "exp_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")          \
+    X(LOG, "log", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)          \
+    X(LOG_BACKWARD, "log_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")          \
+    X(SQRT, "sqrt", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)        \
+    X(SQRT_BACKWARD, "sqrt_backward", "y dy -> dx", .half = "y dy dx", .in_place = "dx=dy")        \
+    X(ABS, "abs", "x -> y", .half = "x y", .in_place = "y=x", .cheap_to_recompute = true)          \
+    X(ABS_BACKWARD, "abs_backward", "x dy -> dx", .half = "x dy dx", .in_place = "dx=dy")          \
+    X(LEAKY_RELU, "leaky_relu", "x -> y", .half = "x y", .in_place = "y=x",                        \
+      .cheap_to_recompute = true)                                                                  \
+    X(LEAKY_RELU_BACKWARD, "leaky_relu_backward", "y dy -> dx", .half = "y dy dx",                 \
+      .in_place = "dx=dy")                                                                         \
     /* y = a b; also its gradients: da = dy b, db = dy a */                                        \
     X(MUL, "mul", "a b -> y", .half = "a b y", .in_place = "y=a y=b", .cheap_to_recompute = true)  \
     /* x, y [N,H,W,C] or [N,C]: y = e^x / sum e^x, the sum over a place's channels */              \
@@ -303,6 +323,9 @@ typedef union ls__op_settings {
     struct {
         bool relu;
     } add, linear; /* ADD, LINEAR */
+    struct {
+        float slope; /* >= 0 */
+    } leaky_relu;    /* LEAKY_RELU* */
     struct {
         int64_t offset; /* channels */
     } concat;           /* CONCAT* */

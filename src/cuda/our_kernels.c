@@ -49,6 +49,8 @@ static const own_op own_ops[LS__N_OPS] = {
     [LS__OP_##op] = { ls__cuda_elementwise }, [LS__OP_##op##_BACKWARD] = { ls__cuda_elementwise },
     LS__UNARY_LIST(UNARY_ROWS)[LS__OP_ADD] = { ls__cuda_elementwise },
     [LS__OP_MUL] = { ls__cuda_elementwise },
+    [LS__OP_LEAKY_RELU] = { ls__cuda_elementwise },
+    [LS__OP_LEAKY_RELU_BACKWARD] = { ls__cuda_elementwise },
     [LS__OP_SOFTMAX] = { ls__cuda_softmax },
     [LS__OP_SOFTMAX_BACKWARD] = { ls__cuda_softmax },
     [LS__OP_GROUP_NORM] = { ls__cuda_group_norm },

@@ -3,15 +3,24 @@
  */
 #include "op_case.h"
 
-/* How far results are off, relative to the largest. ReLU and ReLU6 are exact. Sigmoid and tanh are
- * within 3 ulp; their gradients have three roundings. In silu's and gelu's gradients terms cancel.
- * gelu is within 1e-6 of itself in the lower tail, where a case of one element lies. */
+/* How far results are off, relative to the largest. Those that only select, multiply or take a root
+ * once are exact. Sigmoid and tanh are within 3 ulp; their gradients have three roundings. In
+ * silu's and gelu's gradients terms cancel. gelu is within 1e-6 of itself in the lower tail, where
+ * a case of one element lies. */
 static const struct {
     ls__op_kind forward, backward;
     double tolerance, backward_tolerance;
+    bool bends;
 } functions[] = {
-    { LS__OP_RELU, LS__OP_RELU_BACKWARD, 0, 0 },
-    { LS__OP_RELU6, LS__OP_RELU6_BACKWARD, 0, 0 },
+    { LS__OP_RELU, LS__OP_RELU_BACKWARD, 0, 0, true },
+    { LS__OP_RELU6, LS__OP_RELU6_BACKWARD, 0, 0, true },
+    { LS__OP_LEAKY_RELU, LS__OP_LEAKY_RELU_BACKWARD, 0, 0, true },
+    { LS__OP_ABS, LS__OP_ABS_BACKWARD, 0, 0, true },
+    { LS__OP_HARD_SIGMOID, LS__OP_HARD_SIGMOID_BACKWARD, 4 * 0x1p-24, 0, true },
+    { LS__OP_HARD_SWISH, LS__OP_HARD_SWISH_BACKWARD, 4 * 0x1p-24, 4 * 0x1p-24, true },
+    { LS__OP_EXP, LS__OP_EXP_BACKWARD, 4 * 0x1p-24, 0 },
+    { LS__OP_LOG, LS__OP_LOG_BACKWARD, 4 * 0x1p-24, 0 },
+    { LS__OP_SQRT, LS__OP_SQRT_BACKWARD, 0, 2 * 0x1p-24 },
     { LS__OP_SIGMOID, LS__OP_SIGMOID_BACKWARD, 4 * 0x1p-24, 4 * 0x1p-24 },
     { LS__OP_TANH, LS__OP_TANH_BACKWARD, 4 * 0x1p-24, 4 * 0x1p-24 },
     { LS__OP_SILU, LS__OP_SILU_BACKWARD, 4 * 0x1p-24, 16 * 0x1p-24 },
@@ -20,12 +29,13 @@ static const struct {
 
 static void add_function(case_list *list, int f, ls__operand x)
 {
-    const bool bends = functions[f].tolerance == 0;
+    const bool bends = functions[f].bends;
     for (int in_place = 0; in_place < 2; in_place++) {
         const char *text = in_place ? "in place" : "";
         op_case *c = add_case(list, functions[f].forward, 2, (ls__operand[]){ x, x }, "%s", text);
         c->tolerance = functions[f].tolerance;
         c->shares[1] = in_place;
+        if (c->op.kind == LS__OP_LEAKY_RELU) c->op.u.leaky_relu.slope = 0.2f;
         const int64_t count = ls_shape_element_count(&x.shape);
         if (count > 1 && count < 300 && !in_place) {
             /* Values this near to a bend are rare, and seeds are fixed. The others are off by a
@@ -35,6 +45,7 @@ static void add_function(case_list *list, int f, ls__operand x)
         }
         c = add_case(list, functions[f].backward, 3, (ls__operand[]){ x, x, x }, "%s", text);
         c->tolerance = functions[f].backward_tolerance;
+        if (c->op.kind == LS__OP_LEAKY_RELU_BACKWARD) c->op.u.leaky_relu.slope = 0.2f;
         c->shares[2] = in_place ? 2 : 0; /* dy */
     }
 }

@@ -236,11 +236,27 @@ static float spread_of(const op_case *c, int operand)
                    ? 8
                    : 1;
     static const bool wide[LS__N_OPS] = {
-        [LS__OP_RELU6] = true,         [LS__OP_RELU6_BACKWARD] = true, [LS__OP_TANH] = true,
-        [LS__OP_SILU] = true,          [LS__OP_SILU_BACKWARD] = true,  [LS__OP_GELU] = true,
+        [LS__OP_RELU6] = true,
+        [LS__OP_RELU6_BACKWARD] = true,
+        [LS__OP_TANH] = true,
+        [LS__OP_SILU] = true,
+        [LS__OP_SILU_BACKWARD] = true,
+        [LS__OP_GELU] = true,
         [LS__OP_GELU_BACKWARD] = true,
+        [LS__OP_HARD_SIGMOID] = true,
+        [LS__OP_HARD_SIGMOID_BACKWARD] = true,
+        [LS__OP_HARD_SWISH] = true,
+        [LS__OP_HARD_SWISH_BACKWARD] = true,
+        [LS__OP_EXP] = true,
     };
     return operand == 0 && wide[c->op.kind] ? 8 : 1;
+}
+
+/* Whether the function, or its gradient by its result, is of positive numbers. */
+static bool needs_positive(const op_case *c)
+{
+    return c->op.kind == LS__OP_LOG || c->op.kind == LS__OP_LOG_BACKWARD ||
+           c->op.kind == LS__OP_SQRT || c->op.kind == LS__OP_SQRT_BACKWARD;
 }
 
 static void fill_input(const op_case *c, int operand, void *memory, int64_t count)
@@ -260,8 +276,9 @@ static void fill_input(const op_case *c, int operand, void *memory, int64_t coun
         /* the mean of what square_avg is the mean square of */
         const bool is_mean = length == 8 && memcmp(name, "grad_avg", 8) == 0;
         const float spread = is_mean ? 0.5f : spread_of(c, operand);
-        const float low = is_positive(name, length) ? 0.5f : -spread;
-        const float high = is_positive(name, length) ? 1.5f : spread;
+        const bool positive = is_positive(name, length) || (operand == 0 && needs_positive(c));
+        const float low = positive ? 0.5f : -spread;
+        const float high = positive ? 1.5f : spread;
         for (int64_t i = 0; i < count; i++)
             store_element(dtype, memory, i, low + (high - low) * draw(operand, i));
         if (is_mean && c->op.u.rmsprop.epsilon == RMSPROP_CLAMPED_EPSILON)

@@ -43,6 +43,39 @@ START_TEST(exp_at_the_edges)
 }
 END_TEST
 
+START_TEST(exp_of_any_float)
+{
+    double worst = 0;
+    for (int i = 0; i <= 4000000; i++) {
+        const float x = -87.3f + (float)i * (176.02f / 4000000);
+        const float got = ls__float_exp(x);
+        if (got < FLT_MAX) worst = fmax(worst, ulps(got, exp((double)x)));
+        ck_assert(got < FLT_MAX || x > 88.722f);
+    }
+    ck_assert_double_le(worst, 4);
+    ck_assert(ls__float_exp(0) == 1 && ls__float_exp(-88) == 0 && ls__float_exp(-INFINITY) == 0);
+    ck_assert(isinf(ls__float_exp(88.8f)) && isinf(ls__float_exp(1e30f)));
+    ck_assert(isinf(ls__float_exp(INFINITY)) && isnan(ls__float_exp(NAN)));
+}
+END_TEST
+
+START_TEST(log_of_any_float)
+{
+    double worst = 0;
+    for (float x = 1e-44f; x < 3e38f; x = fmaxf(x * 1.00001f, nextafterf(x, INFINITY)))
+        worst = fmax(worst, ulps(ls__float_log(x), log((double)x)));
+    for (int i = -100000; i <= 100000; i++) {
+        const float x = 1 + (float)i * 1e-6f;
+        if (x != 1) worst = fmax(worst, ulps(ls__float_log(x), log((double)x)));
+    }
+    ck_assert_double_le(worst, 2);
+    ck_assert(ls__float_log(1) == 0 && ls__float_log(INFINITY) == INFINITY);
+    ck_assert(ls__float_log(0) == -INFINITY && ls__float_log(-0.0f) == -INFINITY);
+    ck_assert(isnan(ls__float_log(-1)) && isnan(ls__float_log(-INFINITY)));
+    ck_assert(isnan(ls__float_log(NAN)));
+}
+END_TEST
+
 /* The shared sigmoid: nothing overflows on the way, and it is symmetric but for rounding. */
 START_TEST(sigmoid_within_three_ulp)
 {
@@ -189,6 +222,8 @@ TEST_PROGRAM(simd_math)
     TCase *tcase = tcase_create("math");
     tcase_add_test(tcase, exp_within_two_ulp);
     tcase_add_test(tcase, exp_at_the_edges);
+    tcase_add_test(tcase, exp_of_any_float);
+    tcase_add_test(tcase, log_of_any_float);
     tcase_add_test(tcase, sigmoid_within_three_ulp);
     tcase_add_test(tcase, tanh_within_three_ulp);
     tcase_add_test(tcase, normal_distribution_within_one_in_a_million);

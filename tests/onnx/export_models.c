@@ -37,6 +37,8 @@ static ls_node *all_layers(ls_graph *g, ls_node *x, const void *options)
     ls_node *b = ls_gelu(g, ls_group_norm(g, "gn", a, 3, NULL));
     ls_node *c = ls_silu(g, ls_layer_norm(g, "ln", a, NULL));
     ls_node *d = ls_mul(g, ls_sigmoid(g, a), ls_tanh(g, a));
+    d = ls_add(g, ls_hard_swish(g, d), ls_leaky_relu(g, ls_hard_sigmoid(g, d), 0.1f));
+    d = ls_log(g, ls_exp(g, ls_add(g, d, ls_sqrt(g, ls_abs(g, d)))));
     ls_node *e = ls_concat(g, 3, (ls_node *[]){ b, c, ls_softmax(g, d) });
     e = ls_avg_pool(g, e, &(ls_pool_config){ .kernel = 3, .stride = 2, .padding = 1 });
     e = ls_stochastic_depth(g, ls_pad_channels(g, e, 20), 0.5f, LS_STOCHASTIC_DEPTH_ROW);

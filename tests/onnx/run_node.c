@@ -52,11 +52,21 @@ static ls_node *conv2d(ls_graph *g, ls_node *x, const request *r)
 static const struct {
     const char *name;
     ls_node *(*layer)(ls_graph *graph, ls_node *x);
-} functions[] = {
-    { "relu", ls_relu },       { "relu6", ls_relu6 },     { "sigmoid", ls_sigmoid },
-    { "tanh", ls_tanh },       { "silu", ls_silu },       { "gelu", ls_gelu },
-    { "softmax", ls_softmax }, { "flatten", ls_flatten }, { "global_avg_pool", ls_global_avg_pool }
-};
+} functions[] = { { "relu", ls_relu },
+                  { "relu6", ls_relu6 },
+                  { "sigmoid", ls_sigmoid },
+                  { "tanh", ls_tanh },
+                  { "silu", ls_silu },
+                  { "gelu", ls_gelu },
+                  { "abs", ls_abs },
+                  { "exp", ls_exp },
+                  { "log", ls_log },
+                  { "sqrt", ls_sqrt },
+                  { "hard_swish", ls_hard_swish },
+                  { "hard_sigmoid", ls_hard_sigmoid },
+                  { "softmax", ls_softmax },
+                  { "flatten", ls_flatten },
+                  { "global_avg_pool", ls_global_avg_pool } };
 
 static ls_node *model(ls_graph *g, ls_node *input, const void *options)
 {
@@ -70,6 +80,7 @@ static ls_node *model(ls_graph *g, ls_node *input, const void *options)
     }
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
         if (is(r, functions[i].name)) return functions[i].layer(g, input);
+    if (is(r, "leaky_relu")) return ls_leaky_relu(g, input, (float)option(r, "slope"));
     const float epsilon = (float)option(r, "epsilon");
     const ls_pool_config pool = { .kernel = (int)option(r, "kernel"),
                                   .stride = (int)option(r, "stride"),

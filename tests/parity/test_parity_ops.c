@@ -201,6 +201,22 @@ static ls_node *batch_norm(ls_graph *g, ls_node *x, one_case *c)
     return relu6 ? ls_relu6(g, y) : v[6] ? ls_relu(g, y) : y;
 }
 
+static ls_node *leaky(ls_graph *g, ls_node *x)
+{
+    return ls_leaky_relu(g, x, 0.2f);
+}
+
+/* Of positive numbers. */
+static ls_node *log_sigmoid(ls_graph *g, ls_node *x)
+{
+    return ls_log(g, ls_sigmoid(g, x));
+}
+
+static ls_node *root_of_sigmoid(ls_graph *g, ls_node *x)
+{
+    return ls_sqrt(g, ls_sigmoid(g, x));
+}
+
 /* Functions without parameters. */
 static ls_node *function(ls_graph *g, ls_node *x, one_case *c)
 {
@@ -211,7 +227,14 @@ static ls_node *function(ls_graph *g, ls_node *x, one_case *c)
                       { "relu6/", ls_relu6 },
                       { "tanh/", ls_tanh },
                       { "silu/", ls_silu },
-                      { "gelu/", ls_gelu } };
+                      { "gelu/", ls_gelu },
+                      { "leaky_relu/", leaky },
+                      { "hard_sigmoid/", ls_hard_sigmoid },
+                      { "hard_swish/", ls_hard_swish },
+                      { "exp/", ls_exp },
+                      { "log/", log_sigmoid },
+                      { "sqrt/", root_of_sigmoid },
+                      { "abs/", ls_abs } };
     int i = 0;
     while (strncmp(c->name, functions[i].name, strlen(functions[i].name)) != 0) i++;
     return functions[i].append(g, times(g, x, &eight));
@@ -272,6 +295,13 @@ static const op_kind kinds[] = {
     { .name = "tanh", .build = function, .n_dims = 4, .n_cases = 1 },
     { .name = "silu", .build = function, .n_dims = 4, .n_cases = 1 },
     { .name = "gelu", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "leaky_relu", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "hard_sigmoid", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "hard_swish", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "exp", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "log", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "sqrt", .build = function, .n_dims = 4, .n_cases = 1 },
+    { .name = "abs", .build = function, .n_dims = 4, .n_cases = 1 },
     { .name = "flatten", .build = flatten, .n_dims = 4, .n_cases = 1 },
     { .name = "pad_channels", .build = pad_channels, .n_dims = 4, .n_cases = 1 },
     { .name = "add", .build = add, .n_dims = 4, .n_cases = 1 },

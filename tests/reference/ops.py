@@ -192,6 +192,10 @@ plain("relu", (2, 5, 5, 9), torch.relu)
 plain("sigmoid", (2, 5, 5, 9), lambda x: torch.sigmoid(x))
 for kind, function in (("relu6", F.relu6), ("tanh", torch.tanh), ("silu", F.silu), ("gelu", F.gelu)):
     plain(kind, (2, 5, 5, 9), lambda x, function=function: function(x * 8))
+for kind, function in (("leaky_relu", lambda x: F.leaky_relu(x, 0.2)), ("hard_sigmoid", F.hardsigmoid), ("hard_swish", F.hardswish),
+                       ("exp", torch.exp), ("log", lambda x: torch.log(torch.sigmoid(x))),
+                       ("sqrt", lambda x: torch.sqrt(torch.sigmoid(x))), ("abs", torch.abs)):
+    plain(kind, (2, 5, 5, 9), lambda x, function=function: function(x * 8))
 plain("softmax", (2, 3, 4, 10), lambda x: F.softmax(x * 8, -1))
 plain("flatten", (3, 4, 5, 6), lambda x: x.flatten(1))
 plain("pad_channels", (2, 4, 3, 6), lambda x: F.pad(x, (0, 5)))  # 5 more, as test_parity_ops.c

@@ -37,6 +37,21 @@ static float element(const ls__op *op, float a, float b)
         return (float)(b * (normal_cdf(a) + a * exp(-(double)a * a / 2) / sqrt(2 * PI)));
     case LS__OP_SIGMOID: return (float)sigmoid(a);
     case LS__OP_SIGMOID_BACKWARD: return (float)((double)b * a * (1 - (double)a));
+    case LS__OP_LEAKY_RELU: return a < 0 ? op->u.leaky_relu.slope * a : a;
+    case LS__OP_LEAKY_RELU_BACKWARD: return a > 0 ? b : op->u.leaky_relu.slope * b;
+    case LS__OP_HARD_SIGMOID: return (float)(fmin(fmax((double)a + 3, 0), 6) / 6);
+    case LS__OP_HARD_SIGMOID_BACKWARD: return a > -3 && a < 3 ? b / 6 : 0;
+    case LS__OP_HARD_SWISH: return (float)(a * fmin(fmax((double)a + 3, 0), 6) / 6);
+    case LS__OP_HARD_SWISH_BACKWARD:
+        return a <= -3 ? 0 : a >= 3 ? b : (float)(b * ((double)a / 3 + 0.5));
+    case LS__OP_EXP: return (float)exp(a);
+    case LS__OP_EXP_BACKWARD: return a * b;
+    case LS__OP_LOG: return (float)log(a);
+    case LS__OP_LOG_BACKWARD: return b / a;
+    case LS__OP_SQRT: return (float)sqrt(a);
+    case LS__OP_SQRT_BACKWARD: return (float)(b / (2 * (double)a));
+    case LS__OP_ABS: return a < 0 ? -a : a;
+    case LS__OP_ABS_BACKWARD: return a > 0 ? b : a < 0 ? -b : 0;
     case LS__OP_MUL: return a * b;
     default: return op->u.add.relu && a + b < 0 ? 0 : a + b; /* LS__OP_ADD */
     }
@@ -99,6 +114,20 @@ const reference_row reference_activation[LS__N_OPS] = {
     [LS__OP_SILU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
     [LS__OP_GELU] = { element_wise, TASK_PER_IMAGE },
     [LS__OP_GELU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_LEAKY_RELU] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_LEAKY_RELU_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_HARD_SIGMOID] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_HARD_SIGMOID_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_HARD_SWISH] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_HARD_SWISH_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_EXP] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_EXP_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_LOG] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_LOG_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SQRT] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_SQRT_BACKWARD] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_ABS] = { element_wise, TASK_PER_IMAGE },
+    [LS__OP_ABS_BACKWARD] = { element_wise, TASK_PER_IMAGE },
     [LS__OP_ADD] = { element_wise, TASK_PER_IMAGE },
     [LS__OP_MUL] = { element_wise, TASK_PER_IMAGE },
     [LS__OP_DROPOUT] = { dropout, TASK_PER_IMAGE },

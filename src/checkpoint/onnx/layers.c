@@ -196,21 +196,40 @@ static ls_status put_function(ls__onnx_export *e, const ls_node *node, const cha
     return e->model.status;
 }
 
-static ls_status put_unary(ls__onnx_export *e, const ls_node *node, const char *op)
+/* Functions that are an operator without attributes. */
+static ls_status put_unary(ls__onnx_export *e, const ls_node *node)
 {
-    return put_function(e, node, op, 1, &e->values[node->inputs[0]->id].name);
+    static const struct {
+        const char *layer, *op;
+    } operators[] = { { "relu", "Relu" }, { "sigmoid", "Sigmoid" },
+                      { "tanh", "Tanh" }, { "exp", "Exp" },
+                      { "log", "Log" },   { "sqrt", "Sqrt" },
+                      { "abs", "Abs" },   { "hard_swish", "HardSwish" } };
+    int i = 0;
+    while (strcmp(operators[i].layer, node->layer->name) != 0) i++;
+    return put_function(e, node, operators[i].op, 1, &e->values[node->inputs[0]->id].name);
 }
-static ls_status put_relu(ls__onnx_export *e, const ls_node *node)
+
+/* A function of one number, which is the attribute alpha. */
+static ls_status put_with_alpha(ls__onnx_export *e, const ls_node *node, const char *op,
+                                float alpha)
 {
-    return put_unary(e, node, "Relu");
+    const int64_t channels = e->values[node->inputs[0]->id].channels;
+    Ls__OnnxPb__Node *out = put_node(e, node, op, 1, &e->values[node->inputs[0]->id].name);
+    ls__onnx_put_float(&e->model, out, "alpha", alpha);
+    e->values[node->id].channels = channels;
+    return e->model.status;
 }
-static ls_status put_sigmoid(ls__onnx_export *e, const ls_node *node)
+
+static ls_status put_leaky_relu(ls__onnx_export *e, const ls_node *node)
 {
-    return put_unary(e, node, "Sigmoid");
+    return put_with_alpha(e, node, "LeakyRelu", node->settings.leaky_relu.slope);
 }
-static ls_status put_tanh(ls__onnx_export *e, const ls_node *node)
+
+/* max(0, min(1, alpha x + beta)); the default of beta is 0.5. */
+static ls_status put_hard_sigmoid(ls__onnx_export *e, const ls_node *node)
 {
-    return put_unary(e, node, "Tanh");
+    return put_with_alpha(e, node, "HardSigmoid", 1 / 6.0f);
 }
 
 static const char *put_scalar(ls__onnx_export *e, const ls_node *node, const char *suffix,
@@ -398,12 +417,19 @@ static const struct {
     { "layer_norm", put_layer_norm },
     { "group_norm", put_group_norm },
     { "softmax", put_softmax },
-    { "relu", put_relu },
+    { "relu", put_unary },
     { "relu6", put_relu6 },
-    { "sigmoid", put_sigmoid },
-    { "tanh", put_tanh },
+    { "leaky_relu", put_leaky_relu },
+    { "sigmoid", put_unary },
+    { "tanh", put_unary },
     { "silu", put_silu },
     { "gelu", put_gelu },
+    { "hard_sigmoid", put_hard_sigmoid },
+    { "hard_swish", put_unary },
+    { "exp", put_unary },
+    { "log", put_unary },
+    { "sqrt", put_unary },
+    { "abs", put_unary },
     { "max_pool", put_max_pool },
     { "avg_pool", put_avg_pool },
     { "global_avg_pool", put_global_avg_pool },

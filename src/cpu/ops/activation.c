@@ -25,6 +25,8 @@ static bool prepare_pass(ls__ops_kernel *k, ls__ops_task run)
         const ls__element *first = k->buffers[0], *last = k->buffers[k->op.n_operands - 2];        \
         ls__element *result = k->buffers[k->op.n_operands - 1];                                    \
         const ls__range r = ls__task_elements(k, task, LINE);                                      \
+        const float slope = k->op.u.leaky_relu.slope; /* of that op */                             \
+        (void)slope;                                                                               \
         LS__INDEPENDENT                                                                            \
         for (int64_t i = r.begin; i < r.end; i++) {                                                \
             const float a = ls__get(first[i]), b = ls__get(last[i]);                               \
@@ -36,6 +38,8 @@ static bool prepare_pass(ls__ops_kernel *k, ls__ops_task run)
     ELEMENT_TASK(name##_forward, ls__##name(a))                                                    \
     ELEMENT_TASK(name##_backward, ls__##name##_gradient(a, b))
 LS__UNARY_LIST(UNARY_TASKS)
+ELEMENT_TASK(leaky_relu, ls__leaky_relu(a, slope))
+ELEMENT_TASK(leaky_relu_backward, ls__leaky_relu_gradient(a, b, slope))
 ELEMENT_TASK(multiply, (a * b))
 ELEMENT_TASK(add, a + b)
 ELEMENT_TASK(add_relu, ls__relu(a + b))
@@ -47,6 +51,8 @@ static bool prepare_elements(ls__ops_kernel *k)
     [LS__OP_##op] = name##_forward, [LS__OP_##op##_BACKWARD] = name##_backward,
         LS__UNARY_LIST(UNARY_ROWS)[LS__OP_ADD] = add,
         [LS__OP_MUL] = multiply,
+        [LS__OP_LEAKY_RELU] = leaky_relu,
+        [LS__OP_LEAKY_RELU_BACKWARD] = leaky_relu_backward,
     };
     const bool with_relu = k->op.kind == LS__OP_ADD && k->op.u.add.relu;
     return prepare_pass(k, with_relu ? add_relu : tasks[k->op.kind]);
@@ -170,6 +176,8 @@ const ls__ops_prepare LS__ELEMENT_NAME(ls__ops_activation)[LS__N_OPS] = {
     [LS__OP_##op] = prepare_elements, [LS__OP_##op##_BACKWARD] = prepare_elements,
     LS__UNARY_LIST(PREPARE_UNARY)[LS__OP_ADD] = prepare_elements,
     [LS__OP_MUL] = prepare_elements,
+    [LS__OP_LEAKY_RELU] = prepare_elements,
+    [LS__OP_LEAKY_RELU_BACKWARD] = prepare_elements,
     [LS__OP_DROPOUT] = prepare_dropout,
     [LS__OP_DROPOUT_BACKWARD] = prepare_dropout,
 };

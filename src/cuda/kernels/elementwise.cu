@@ -23,8 +23,9 @@ template <typename T> static unsigned blocks_of(int64_t count)
     return ls__blocks_for(count / ls__pack<T>::n);
 }
 
-/* One element of an op's result. RELU: of LS__OP_ADD. */
-template <ls__op_kind KIND, bool RELU> static __device__ float result_of(float a, float b)
+/* One element of an op's result. RELU: of LS__OP_ADD; slope: of LS__OP_LEAKY_RELU. */
+template <ls__op_kind KIND, bool RELU>
+static __device__ float result_of(float a, float b, float slope)
 {
     switch (KIND) {
 #define UNARY_RESULTS(op, name)                                                                    \
@@ -32,23 +33,25 @@ template <ls__op_kind KIND, bool RELU> static __device__ float result_of(float a
     case LS__OP_##op##_BACKWARD: return ls__##name##_gradient(a, b);
         LS__UNARY_LIST(UNARY_RESULTS)
     case LS__OP_MUL: return a * b;
+    case LS__OP_LEAKY_RELU: return ls__leaky_relu(a, slope);
+    case LS__OP_LEAKY_RELU_BACKWARD: return ls__leaky_relu_gradient(a, b, slope);
     default: return RELU ? ls__relu(a + b) : a + b;
     }
 }
 
 /* b is NULL for ops of one input. */
 template <ls__op_kind KIND, bool RELU, typename T>
-static __global__ void elementwise_kernel(const T *a, const T *b, T *y, int64_t count)
+static __global__ void elementwise_kernel(const T *a, const T *b, T *y, int64_t count, float slope)
 {
     ls__for_each_pack<T>(count, [=](auto access, int64_t i) {
         typedef decltype(access) A;
         float v[A::n], w[A::n] = {};
         ls__load<A>(a + i, v);
 #define IS_KIND(op, name) KIND == LS__OP_##op ||
-        constexpr bool has_one_input = LS__UNARY_LIST(IS_KIND) false;
+        constexpr bool has_one_input = LS__UNARY_LIST(IS_KIND) KIND == LS__OP_LEAKY_RELU;
         if (!has_one_input) ls__load<A>(b + i, w);
         LS__UNROLL
-        for (int j = 0; j < A::n; j++) v[j] = result_of<KIND, RELU>(v[j], w[j]);
+        for (int j = 0; j < A::n; j++) v[j] = result_of<KIND, RELU>(v[j], w[j], slope);
         A::store(y + i, v);
     });
 }
@@ -59,11 +62,13 @@ template <ls__op_kind KIND, bool RELU = false> static int elementwise(const ls__
     const int64_t count = ls_shape_element_count(&a->shape);
     void *const *b = call->buffers;
     const bool is_binary = call->op->n_operands == 3;
+    const bool leaks = KIND == LS__OP_LEAKY_RELU || KIND == LS__OP_LEAKY_RELU_BACKWARD;
+    const float slope = leaks ? call->op->u.leaky_relu.slope : 0;
     return ls__with_type(a, [=](auto type) {
         typedef decltype(type) T;
         return LS__LAUNCH((elementwise_kernel<KIND, RELU, T>), blocks_of<T>(count), LS__BLOCK,
                           call->stream, (const T *)b[0], is_binary ? (const T *)b[1] : NULL,
-                          (T *)b[is_binary ? 2 : 1], count);
+                          (T *)b[is_binary ? 2 : 1], count, slope);
     });
 }
 
@@ -75,6 +80,8 @@ int ls__cuda_elementwise(const ls__cuda_call *call)
     case LS__OP_##op##_BACKWARD: return elementwise<LS__OP_##op##_BACKWARD>(call);
         LS__UNARY_LIST(LAUNCH_UNARY)
     case LS__OP_MUL: return elementwise<LS__OP_MUL>(call);
+    case LS__OP_LEAKY_RELU: return elementwise<LS__OP_LEAKY_RELU>(call);
+    case LS__OP_LEAKY_RELU_BACKWARD: return elementwise<LS__OP_LEAKY_RELU_BACKWARD>(call);
     default:
         return call->op->u.add.relu ? elementwise<LS__OP_ADD, true>(call)
                                     : elementwise<LS__OP_ADD>(call);

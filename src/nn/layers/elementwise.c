@@ -1,6 +1,7 @@
 /* elementwise.c: activation functions, add, multiply, flatten, dropout, stochastic depth. */
 #include "base/error.h"
 #include "nn/layers/layers.h"
+#include <math.h>
 
 static ls_status infer_f32(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
@@ -40,6 +41,35 @@ UNARY(sigmoid, SIGMOID)
 UNARY(tanh, TANH)
 UNARY(silu, SILU)
 UNARY(gelu, GELU)
+UNARY(hard_sigmoid, HARD_SIGMOID)
+UNARY(hard_swish, HARD_SWISH)
+UNARY(exp, EXP)
+UNARY(log, LOG)
+UNARY(sqrt, SQRT)
+UNARY(abs, ABS)
+
+static void leaky_relu_settings(const ls_node *node, ls__text *out)
+{
+    ls__text_put_floats(out, 1, &node->settings.leaky_relu.slope);
+}
+
+ls_node *ls_leaky_relu(ls_graph *graph, ls_node *x, float slope)
+{
+    static const ls__layer layer = { .name = "leaky_relu",
+                                     .infer = infer_f32,
+                                     .forward = ls__lower_op,
+                                     .backward = ls__lower_op_backward,
+                                     .put_settings = leaky_relu_settings,
+                                     .op = LS__OP_LEAKY_RELU,
+                                     .backward_op = LS__OP_LEAKY_RELU_BACKWARD };
+    if (!ls__graph_accepts(graph, layer.name, 1, &x)) return NULL;
+    if (!(slope >= 0 && slope < INFINITY))
+        return ls_graph_fail(graph, LS_ERR_INVALID,
+                             "leaky_relu after '%s': slope %g, expected 0 or more", x->name,
+                             (double)slope);
+    const ls_node prototype = { .layer = &layer, .settings.leaky_relu = { slope } };
+    return ls__graph_append(graph, &prototype, NULL, 1, &x);
+}
 
 /* ---- Add and multiply ---- */
 
