@@ -314,16 +314,22 @@ static struct rlimit forbid_growth(void)
     return limit_address_space(pages * (rlim_t)sysconf(_SC_PAGESIZE));
 }
 
-static const ls__op *op_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candidate *first)
+/* The first case of a kind, in bf16, for which this oneDNN has a kernel; and the first such kernel.
+ */
+static const op_case *case_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candidate *first)
 {
-    ls__candidate found[LS__MAX_CANDIDATES];
-    const op_case *c = find_case(kind);
-    const int n = list_kernels(ctx, c, found);
-    for (int i = 0; i < n; i++)
-        if (is_onednn(found[i].name)) {
-            *first = found[i];
-            return &c->op;
-        }
+    static op_case half;
+    for (int k = 0; k < all_cases()->n; k++) {
+        if (all_cases()->cases[k].op.kind != kind) continue;
+        half = half_case(&all_cases()->cases[k], LS_BF16);
+        ls__candidate found[LS__MAX_CANDIDATES];
+        const int n = list_kernels(ctx, &half, found);
+        for (int i = 0; i < n; i++)
+            if (is_onednn(found[i].name)) {
+                *first = found[i];
+                return &half;
+            }
+    }
     ck_abort_msg("oneDNN has no kernel");
     return NULL;
 }
@@ -337,7 +343,7 @@ START_TEST(kernels_without_address_space)
     const ls__backend *backend = ctx->device->backend;
     ls__candidate wanted, found[LS__MAX_CANDIDATES];
     const ls__op_kind kind = LS__OP_CONV2D + _i;
-    const ls__op *op = op_with_onednn(ctx, kind, &wanted);
+    const ls__op *op = &case_with_onednn(ctx, kind, &wanted)->op;
     const int n = backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
     enum { MANY = 2000 };
     static ls__kernel *kernels[MANY];
@@ -383,8 +389,8 @@ START_TEST(runs_without_address_space)
     const ls__backend *backend = ctx->device->backend;
     ls__candidate wanted;
     const ls__op_kind kind = LS__OP_CONV2D + _i;
-    const op_case *c = find_case(kind);
-    const ls__op *op = op_with_onednn(ctx, kind, &wanted);
+    const op_case *c = case_with_onednn(ctx, kind, &wanted);
+    const ls__op *op = &c->op;
     ls__kernel *kernel;
     ck_assert_int_eq(backend->kernel_open(ctx->device, op, wanted.name, &kernel), LS_OK);
     op_buffers b;
