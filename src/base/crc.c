@@ -31,8 +31,8 @@ static void make_tables(void)
 
 uint32_t ls__crc_add(ls__crc kind, uint32_t before, const void *bytes, size_t size)
 {
-    pthread_once(&made, make_tables);
-    const uint32_t(*const t)[256] = tables[kind];
+    (void)pthread_once(&made, make_tables);
+    uint32_t(*const t)[256] = tables[kind];
     const unsigned char *at = bytes;
     uint32_t crc = ~before;
     for (; size >= 8; size -= 8, at += 8) {

@@ -21,17 +21,42 @@ typedef struct torch_file {
     bool big_endian; /* the numbers in the storages */
 } torch_file;
 
-/* "NAME/" of the entry "NAME/data.pkl". */
+/* "NAME/" of the only entry "NAME/data.pkl". */
 static ls_status find_prefix(ls_tensor_file *file, torch_file *torch)
 {
     static const char pickle[] = "/data.pkl";
+    const char *found = NULL;
     for (int64_t i = 0; i < torch->zip.n_entries; i++) {
         const char *name = torch->zip.entries[i].name, *slash = strchr(name, '/');
         if (!slash || slash - name >= MAX_PATH / 2 || strcmp(slash, pickle) != 0) continue;
-        torch->prefix = ls__bump_format(&file->bump, "%.*s", (int)(slash - name) + 1, name);
-        return torch->prefix ? LS_OK : ls__fail_memory(file->owned.ctx, file->path, 0);
+        if (found)
+            return ls__tensor_file_fail(file,
+                                        "the zip archive has the entries '%.*s' and '%.*s', "
+                                        "expected one of them",
+                                        LS__CUT(found, 100), LS__CUT(name, 100));
+        found = name;
     }
-    return ls__tensor_file_fail(file, "the zip archive has no entry 'NAME/data.pkl'");
+    if (!found) return ls__tensor_file_fail(file, "the zip archive has no entry 'NAME/data.pkl'");
+    torch->prefix =
+        ls__bump_format(&file->bump, "%.*s", (int)(strchr(found, '/') - found) + 1, found);
+    return torch->prefix ? LS_OK : ls__fail_memory(file->owned.ctx, file->path, 0);
+}
+
+/* An error unless every entry is stored, and all of them together are no larger than the file. */
+static ls_status check_stored(const ls_tensor_file *file, const ls__zip *zip)
+{
+    int64_t rest = file->file_bytes;
+    for (const ls__zip_entry *e = zip->entries; e < zip->entries + zip->n_entries; e++) {
+        if (!e->is_stored)
+            return ls__tensor_file_fail(
+                file, "zip entry '%.*s' is compressed or encrypted; torch.save stores entries",
+                LS__CUT(e->name, 100));
+        if (e->bytes > rest)
+            return ls__tensor_file_fail(file, "the zip entries up to '%.*s' exceed the file",
+                                        LS__CUT(e->name, 100));
+        rest -= e->bytes;
+    }
+    return LS_OK;
 }
 
 /* NULL if there is none. */
@@ -121,7 +146,7 @@ static ls_status parse(ls_tensor_file *file, torch_file *torch, ls__bump *pickle
     LS_TRY(ls__zip_open(file, &torch->zip));
     LS_TRY(find_prefix(file, torch));
     LS_TRY(refuse_script(file, torch));
-    LS_TRY(ls__zip_check_stored(file, &torch->zip));
+    LS_TRY(check_stored(file, &torch->zip));
     LS_TRY(read_byte_order(file, torch));
     LS_TRY(read_state_dict(file, torch, pickles, key, &dict));
     return ls__torch_set_tensors(file, &dict, find_storage);

@@ -1,120 +1,140 @@
-/* zip.c: see zip.h. The end of an archive says where its directory is, which lists the entries.
- * Archives whose sizes or counts exceed 32 or 16 bits, and all of torch.save's, have a second end
- * with 64 bits (zip64) before the first, found by its locator. Numbers are little-endian. */
+/* zip.c: see zip.h. The end record of an archive says where its directory is, which lists the
+ * entries. Archives whose sizes or counts exceed 32 or 16 bits, and all of torch.save's, have a
+ * zip64 end record before it, whose place is in a locator. Numbers are little-endian. */
 #include "io/zip.h"
 
 #include "base/alloc.h"
 #include "base/crc.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Bytes of the fixed parts, and the signatures with which they begin. */
-enum { ENTRY_BYTES = 46, HEADER_BYTES = 30, END_BYTES = 22, LOCATOR_BYTES = 20, END64_BYTES = 56 };
-static const char entry_mark[4] = "PK\1\2", header_mark[4] = "PK\3\4", end_mark[4] = "PK\5\6",
-                  locator_mark[4] = "PK\6\7", end64_mark[4] = "PK\6\6";
+enum { ENTRY_BYTES = 46, LOCAL_BYTES = 30, END_BYTES = 22, LOCATOR_BYTES = 20, END64_BYTES = 56 };
+static const char entry_signature[] = "PK\1\2", local_signature[] = "PK\3\4",
+                  end_signature[] = "PK\5\6", locator_signature[] = "PK\6\7",
+                  end64_signature[] = "PK\6\6";
 
-enum { MAX_DIRECTORY_BYTES = 1 << 30, MAX_COMMENT_BYTES = 65535 };
+enum {
+    MAX_DIRECTORY_BYTES = 64 << 20, /* torch.save takes about 100 bytes per tensor */
+    MAX_COMMENT_BYTES = 65535,
+    MAX_NAME_BYTES = 1024, /* of an entry that is read */
+    CHUNK_BYTES = 1 << 16  /* of a checksum */
+};
 
-static uint64_t number(const unsigned char *bytes, int n)
+static uint64_t read_le(const unsigned char *bytes, int n)
 {
     uint64_t out = 0;
     while (n > 0) out = out << 8 | bytes[--n];
     return out;
 }
 
-static bool begins_with(const unsigned char *bytes, const char mark[4])
+static bool begins_with(const unsigned char *bytes, const char signature[5])
 {
-    return memcmp(bytes, mark, 4) == 0;
+    return memcmp(bytes, signature, 4) == 0;
+}
+
+static ls_status fail_entry(const ls_tensor_file *file, const char *name, const char *problem)
+{
+    return ls__tensor_file_fail(file, "zip entry '%.*s': %s", LS__CUT(name, 100), problem);
 }
 
 /* ---- The end ---- */
 
-typedef struct end {
+typedef struct zip_end {
     uint64_t n_entries, directory_bytes, directory;
-} end;
+    uint64_t at; /* its own offset */
+} zip_end;
 
-/* The last end whose comment fits into the file, whose last bytes are given; NULL if none. As in
- * PyTorch's reader, other bytes may follow. */
+/* The last end record whose comment fits into the file, whose last bytes are given; NULL if none.
+ * As in PyTorch's reader, other bytes may follow. */
 static const unsigned char *find_end(const unsigned char *tail, size_t bytes)
 {
     for (size_t n = END_BYTES; n <= bytes; n++) {
         const unsigned char *at = tail + bytes - n;
-        if (begins_with(at, end_mark) && number(at + 20, 2) <= n - END_BYTES) return at;
+        if (begins_with(at, end_signature) && read_le(at + 20, 2) <= n - END_BYTES) return at;
     }
     return NULL;
 }
 
-/* Replaces `out` by the end with 64 bits, if a locator precedes the end at offset `at`. */
-static ls_status read_end64(const ls_tensor_file *file, int64_t at, end *out)
+/* Replaces *out by the zip64 end record, if a locator precedes the end record. */
+static ls_status read_end64(const ls_tensor_file *file, zip_end *out)
 {
     unsigned char locator[LOCATOR_BYTES], bytes[END64_BYTES];
-    if (at < LOCATOR_BYTES) return LS_OK;
-    LS_TRY(ls__tensor_file_read_at(file, locator, sizeof(locator), at - LOCATOR_BYTES));
-    if (!begins_with(locator, locator_mark)) return LS_OK;
-    const uint64_t end64 = number(locator + 8, 8);
-    if (end64 > (uint64_t)at || (uint64_t)at - end64 < END64_BYTES)
-        return ls__tensor_file_fail(file, "the zip archive's second end is not in the file");
-    LS_TRY(ls__tensor_file_read_at(file, bytes, sizeof(bytes), (int64_t)end64));
-    if (!begins_with(bytes, end64_mark))
-        return ls__tensor_file_fail(file, "the zip archive's second end is damaged");
-    *out = (end){ number(bytes + 32, 8), number(bytes + 40, 8), number(bytes + 48, 8) };
+    if (out->at < LOCATOR_BYTES) return LS_OK;
+    const uint64_t locator_at = out->at - LOCATOR_BYTES;
+    LS_TRY(ls__tensor_file_read_at(file, locator, sizeof(locator), (int64_t)locator_at));
+    if (!begins_with(locator, locator_signature)) return LS_OK;
+    const uint64_t at = read_le(locator + 8, 8);
+    if (at > locator_at || locator_at - at < END64_BYTES)
+        return ls__tensor_file_fail(file, "the zip64 end record is not in the file");
+    LS_TRY(ls__tensor_file_read_at(file, bytes, sizeof(bytes), (int64_t)at));
+    if (!begins_with(bytes, end64_signature))
+        return ls__tensor_file_fail(file, "the zip64 end record is damaged");
+    *out = (zip_end){ read_le(bytes + 32, 8), read_le(bytes + 40, 8), read_le(bytes + 48, 8), at };
     return LS_OK;
 }
 
-static ls_status read_end(const ls_tensor_file *file, end *out)
+static ls_status find_ends(const ls_tensor_file *file, unsigned char *tail, size_t bytes,
+                           zip_end *out)
 {
-    const size_t max = END_BYTES + MAX_COMMENT_BYTES;
-    const size_t bytes = file->file_bytes < (int64_t)max ? (size_t)file->file_bytes : max;
     const int64_t begin = file->file_bytes - (int64_t)bytes;
-    ls_context *ctx = file->owned.ctx;
-    unsigned char *tail = ls__alloc(ctx, bytes);
-    if (!tail) return ls__fail_memory(ctx, file->path, bytes);
-    ls_status status = ls__tensor_file_read_at(file, tail, bytes, begin);
-    const unsigned char *at = status == LS_OK ? find_end(tail, bytes) : NULL;
-    if (at) {
-        *out = (end){ number(at + 10, 2), number(at + 12, 4), number(at + 16, 4) };
-        status = read_end64(file, begin + (at - tail), out);
-    } else if (status == LS_OK) {
-        status = ls__tensor_file_fail(file, "the zip archive has no end: the file is truncated");
-    }
-    ls__free(ctx, tail);
+    LS_TRY(ls__tensor_file_read_at(file, tail, bytes, begin));
+    const unsigned char *at = find_end(tail, bytes);
+    if (!at)
+        return ls__tensor_file_fail(file, "the zip archive has no end record: it is truncated");
+    *out = (zip_end){ read_le(at + 10, 2), read_le(at + 12, 4), read_le(at + 16, 4),
+                      (uint64_t)(begin + (at - tail)) };
+    return read_end64(file, out);
+}
+
+static ls_status read_end(const ls_tensor_file *file, zip_end *out)
+{
+    const size_t bytes =
+        (size_t)ls__min_i64(file->file_bytes, (int64_t)END_BYTES + MAX_COMMENT_BYTES);
+    unsigned char *tail = ls__alloc(file->owned.ctx, bytes);
+    if (!tail) return ls__fail_memory(file->owned.ctx, file->path, bytes);
+    const ls_status status = find_ends(file, tail, bytes, out);
+    ls__free(file->owned.ctx, tail);
     if (status != LS_OK) return status;
-    const uint64_t size = (uint64_t)file->file_bytes;
-    if (out->directory > size || out->directory_bytes > size - out->directory ||
-        out->directory_bytes > MAX_DIRECTORY_BYTES ||
+    if (out->directory > out->at || out->directory_bytes > out->at - out->directory ||
         out->n_entries > out->directory_bytes / ENTRY_BYTES)
         return ls__tensor_file_fail(
-            file, "the zip archive's directory of %" PRIu64 " entries is not in the file",
+            file, "the zip directory of %" PRIu64 " entries is not before its end record",
             out->n_entries);
+    if (out->directory_bytes > MAX_DIRECTORY_BYTES)
+        return ls__tensor_file_fail(file,
+                                    "the zip directory has %" PRIu64 " bytes, expected %d at most",
+                                    out->directory_bytes, (int)MAX_DIRECTORY_BYTES);
     return LS_OK;
 }
 
 /* ---- The directory ---- */
 
-/* Replaces the values that have all bits set by those of the extra field with 64 bits. */
+/* Replaces the values that have all bits set by those of the zip64 extra field; false if it is
+ * missing or too short. */
 static bool read_extra64(const unsigned char *extra, size_t bytes, uint64_t *const values[3])
 {
     enum { ZIP64 = 1 };
+    size_t n = 0;
     while (bytes >= 4) {
-        const size_t n = (size_t)number(extra + 2, 2);
+        n = (size_t)read_le(extra + 2, 2);
         if (n > bytes - 4) return false;
-        if (number(extra, 2) == ZIP64) {
-            size_t at = 0;
-            for (int i = 0; i < 3; i++) {
-                if (*values[i] != UINT32_MAX) continue;
-                if (at + 8 > n) return false;
-                *values[i] = number(extra + 4 + at, 8);
-                at += 8;
-            }
-            return true;
-        }
+        if (read_le(extra, 2) == ZIP64) break;
         extra += 4 + n;
         bytes -= 4 + n;
+        n = 0;
     }
-    return *values[0] != UINT32_MAX && *values[1] != UINT32_MAX && *values[2] != UINT32_MAX;
+    for (int i = 0, at = 0; i < 3; i++) {
+        if (*values[i] != UINT32_MAX) continue;
+        if ((size_t)at + 8 > n) return false;
+        *values[i] = read_le(extra + 4 + at, 8);
+        at += 8;
+    }
+    return true;
 }
 
 /* Reads an entry of the directory, which takes *used of at most `bytes` bytes. */
@@ -122,28 +142,30 @@ static ls_status read_entry(ls_tensor_file *file, const unsigned char *at, size_
                             ls__zip_entry *out, size_t *used)
 {
     enum { ENCRYPTED = 1 };
-    if (bytes < ENTRY_BYTES || !begins_with(at, entry_mark))
-        return ls__tensor_file_fail(file, "the zip archive's directory is damaged");
-    const size_t name_bytes = (size_t)number(at + 28, 2), extra_bytes = (size_t)number(at + 30, 2);
-    *used = ENTRY_BYTES + name_bytes + extra_bytes + (size_t)number(at + 32, 2);
+    if (bytes < ENTRY_BYTES || !begins_with(at, entry_signature))
+        return ls__tensor_file_fail(file, "the zip directory is damaged");
+    const size_t name_bytes = (size_t)read_le(at + 28, 2),
+                 extra_bytes = (size_t)read_le(at + 30, 2);
+    *used = ENTRY_BYTES + name_bytes + extra_bytes + (size_t)read_le(at + 32, 2);
     if (*used > bytes || memchr(at + ENTRY_BYTES, 0, name_bytes))
-        return ls__tensor_file_fail(file, "the zip archive's directory is damaged");
+        return ls__tensor_file_fail(file, "the zip directory is damaged");
     char *name = ls__bump_alloc(&file->bump, name_bytes + 1);
     if (!name) return ls__fail_memory(file->owned.ctx, file->path, name_bytes);
     memcpy(name, at + ENTRY_BYTES, name_bytes);
-    name[name_bytes] = '\0';
 
-    uint64_t packed = number(at + 20, 4), size = number(at + 24, 4), header = number(at + 42, 4);
+    uint64_t packed = read_le(at + 20, 4), size = read_le(at + 24, 4), local = read_le(at + 42, 4);
     const unsigned char *extra = at + ENTRY_BYTES + name_bytes;
-    if (!read_extra64(extra, extra_bytes, (uint64_t *[]){ &size, &packed, &header }) ||
-        size > INT64_MAX || header > (uint64_t)file->file_bytes)
-        return ls__tensor_file_fail(file, "zip entry '%.*s' is damaged", LS__CUT(name, 100));
+    if (!read_extra64(extra, extra_bytes, (uint64_t *[]){ &size, &packed, &local }))
+        return fail_entry(file, name,
+                          "its extra field of sizes with 64 bits is missing or damaged");
+    if (size > INT64_MAX || local > (uint64_t)file->file_bytes)
+        return fail_entry(file, name, "it lies beyond the end of the file");
     *out = (ls__zip_entry){ .name = name,
                             .bytes = (int64_t)size,
-                            .header = (int64_t)header,
-                            .crc = (uint32_t)number(at + 16, 4),
-                            .stored = number(at + 10, 2) == 0 && packed == size &&
-                                      (number(at + 8, 2) & ENCRYPTED) == 0 };
+                            .local_header = (int64_t)local,
+                            .crc = (uint32_t)read_le(at + 16, 4),
+                            .is_stored = read_le(at + 10, 2) == 0 && packed == size &&
+                                         (read_le(at + 8, 2) & ENCRYPTED) == 0 };
     return LS_OK;
 }
 
@@ -161,6 +183,10 @@ static ls_status read_entries(ls_tensor_file *file, ls__zip *zip, const unsigned
         directory += used;
         bytes -= used;
     }
+    if (bytes > 0)
+        return ls__tensor_file_fail(
+            file, "the zip directory has %zu bytes more than its %" PRId64 " entries", bytes,
+            zip->n_entries);
     qsort(zip->entries, (size_t)zip->n_entries, sizeof(*zip->entries), compare_names);
     for (int64_t i = 1; i < zip->n_entries; i++)
         if (compare_names(&zip->entries[i - 1], &zip->entries[i]) == 0)
@@ -171,14 +197,17 @@ static ls_status read_entries(ls_tensor_file *file, ls__zip *zip, const unsigned
 
 ls_status ls__zip_open(ls_tensor_file *file, ls__zip *zip)
 {
-    end last = { 0 };
-    LS_TRY(read_end(file, &last));
+    zip_end end = { 0 };
+    LS_TRY(read_end(file, &end));
     ls_context *ctx = file->owned.ctx;
-    const size_t bytes = (size_t)last.directory_bytes;
-    *zip = (ls__zip){ .n_entries = (int64_t)last.n_entries, .directory = (int64_t)last.directory };
-    zip->entries = ls__bump_alloc(&file->bump, (last.n_entries + 1) * sizeof(*zip->entries));
+    const size_t bytes = (size_t)end.directory_bytes;
+    const size_t list_bytes = (size_t)(end.n_entries + 1) * sizeof(*zip->entries);
+    *zip = (ls__zip){ .n_entries = (int64_t)end.n_entries, .directory = (int64_t)end.directory };
+    zip->entries = ls__bump_alloc(&file->bump, list_bytes);
     unsigned char *directory = ls__alloc(ctx, bytes + 1);
-    ls_status status = directory && zip->entries ? LS_OK : ls__fail_memory(ctx, file->path, bytes);
+    ls_status status = directory && zip->entries
+                           ? LS_OK
+                           : ls__fail_memory(ctx, file->path, directory ? list_bytes : bytes);
     if (status == LS_OK) status = ls__tensor_file_read_at(file, directory, bytes, zip->directory);
     if (status == LS_OK) status = read_entries(file, zip, directory, bytes);
     ls__free(ctx, directory);
@@ -191,59 +220,62 @@ ls__zip_entry *ls__zip_find(const ls__zip *zip, const char *name)
     return bsearch(&key, zip->entries, (size_t)zip->n_entries, sizeof(key), compare_names);
 }
 
-ls_status ls__zip_check_stored(const ls_tensor_file *file, const ls__zip *zip)
-{
-    int64_t rest = file->file_bytes;
-    for (const ls__zip_entry *e = zip->entries; e < zip->entries + zip->n_entries; e++) {
-        if (!e->stored)
-            return ls__tensor_file_fail(
-                file, "zip entry '%.*s' is compressed or encrypted; torch.save stores entries",
-                LS__CUT(e->name, 100));
-        if (e->bytes > rest)
-            return ls__tensor_file_fail(file, "the zip entries up to '%.*s' exceed the file",
-                                        LS__CUT(e->name, 100));
-        rest -= e->bytes;
-    }
-    return LS_OK;
-}
-
 /* ---- Reading ---- */
 
-/* The entry's own header has a name and an extra field of its own length. */
+/* The entry's local header has its name again, and an extra field of another length. */
 static ls_status find_data(const ls_tensor_file *file, const ls__zip *zip, ls__zip_entry *entry)
 {
-    unsigned char header[HEADER_BYTES];
-    if (entry->data > 0) return LS_OK;
-    if (entry->header > zip->directory - HEADER_BYTES)
-        return ls__tensor_file_fail(file, "zip entry '%.*s' is damaged", LS__CUT(entry->name, 100));
-    LS_TRY(ls__tensor_file_read_at(file, header, sizeof(header), entry->header));
-    const int64_t data =
-        entry->header + HEADER_BYTES + (int64_t)(number(header + 26, 2) + number(header + 28, 2));
-    if (!begins_with(header, header_mark) || data > zip->directory ||
-        entry->bytes > zip->directory - data)
-        return ls__tensor_file_fail(file, "zip entry '%.*s' is damaged", LS__CUT(entry->name, 100));
-    entry->data = data;
+    unsigned char header[LOCAL_BYTES];
+    char name[MAX_NAME_BYTES];
+    const size_t length = strlen(entry->name);
+    if (length > MAX_NAME_BYTES) return fail_entry(file, entry->name, "its name is too long");
+    if (entry->local_header > zip->directory - LOCAL_BYTES - (int64_t)length)
+        return fail_entry(file, entry->name, "its local header is not before the directory");
+    LS_TRY(ls__tensor_file_read_at(file, header, sizeof(header), entry->local_header));
+    LS_TRY(ls__tensor_file_read_at(file, name, length, entry->local_header + LOCAL_BYTES));
+    if (!begins_with(header, local_signature) || read_le(header + 26, 2) != length ||
+        memcmp(name, entry->name, length) != 0)
+        return fail_entry(file, entry->name, "its local header is damaged, or another entry's");
+    entry->data =
+        entry->local_header + LOCAL_BYTES + (int64_t)length + (int64_t)read_le(header + 28, 2);
+    if (entry->data > zip->directory || entry->bytes > zip->directory - entry->data)
+        return fail_entry(file, entry->name, "its data reach into the directory");
     return LS_OK;
 }
 
-ls_status ls__zip_read(const ls_tensor_file *file, ls__zip *zip, ls__zip_entry *entry, void *out,
-                       size_t bytes, int64_t offset)
+/* torch.save writes 0 where torch.serialization.set_crc32_options(False) was called. */
+static ls_status compare_checksum(const ls_tensor_file *file, const ls__zip_entry *entry,
+                                  uint32_t crc)
 {
-    LS_TRY(find_data(file, zip, entry));
-    if (offset > entry->bytes || (int64_t)bytes > entry->bytes - offset)
-        return ls__tensor_file_fail(file, "zip entry '%.*s' has %" PRId64 " bytes",
-                                    LS__CUT(entry->name, 100), entry->bytes);
-    LS_TRY(ls__tensor_file_read_at(file, out, bytes, entry->data + offset));
-    if (offset == 0) {
-        zip->last = entry;
-        zip->last_bytes = 0;
-        zip->last_crc = 0;
+    if (crc == entry->crc || entry->crc == 0) return LS_OK;
+    return fail_entry(file, entry->name, "its checksum is wrong: the file is damaged");
+}
+
+/* Reads all data, and drops them. */
+static ls_status check_all(const ls_tensor_file *file, const ls__zip_entry *entry)
+{
+    unsigned char *chunk = ls__alloc(file->owned.ctx, CHUNK_BYTES);
+    if (!chunk) return ls__fail_memory(file->owned.ctx, file->path, CHUNK_BYTES);
+    uint32_t crc = 0;
+    ls_status status = LS_OK;
+    for (int64_t at = 0; at < entry->bytes && status == LS_OK; at += CHUNK_BYTES) {
+        const size_t n = (size_t)ls__min_i64(CHUNK_BYTES, entry->bytes - at);
+        status = ls__tensor_file_read_at(file, chunk, n, entry->data + at);
+        if (status == LS_OK) crc = ls__crc_add(LS__CRC32, crc, chunk, n);
     }
-    if (zip->last != entry || zip->last_bytes != offset) return LS_OK;
-    zip->last_crc = ls__crc_add(LS__CRC32, zip->last_crc, out, bytes);
-    zip->last_bytes += (int64_t)bytes;
-    if (zip->last_bytes == entry->bytes && zip->last_crc != entry->crc)
-        return ls__tensor_file_fail(file, "the checksum of zip entry '%.*s' is wrong",
-                                    LS__CUT(entry->name, 100));
+    ls__free(file->owned.ctx, chunk);
+    return status == LS_OK ? compare_checksum(file, entry, crc) : status;
+}
+
+ls_status ls__zip_read(const ls_tensor_file *file, const ls__zip *zip, ls__zip_entry *entry,
+                       void *out, size_t bytes, int64_t offset)
+{
+    const bool first = !entry->is_checked, whole = (int64_t)bytes == entry->bytes;
+    if (first) LS_TRY(find_data(file, zip, entry));
+    if (first && !whole) LS_TRY(check_all(file, entry));
+    LS_TRY(ls__tensor_file_read_at(file, out, bytes, entry->data + offset));
+    if (first && whole)
+        LS_TRY(compare_checksum(file, entry, ls__crc_add(LS__CRC32, 0, out, bytes)));
+    entry->is_checked = true;
     return LS_OK;
 }

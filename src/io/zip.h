@@ -8,30 +8,26 @@
 typedef struct ls__zip_entry {
     const char *name; /* any bytes but 0 */
     int64_t bytes;
-    int64_t header; /* the offset of the entry's own header */
-    int64_t data;   /* of its bytes; 0 before they are read */
+    int64_t local_header; /* its offset */
+    int64_t data;         /* the offset of the entry's bytes; set at the first read */
     uint32_t crc;
-    bool stored; /* neither compressed nor encrypted */
+    bool is_stored;  /* neither compressed nor encrypted */
+    bool is_checked; /* its checksum was right */
 } ls__zip_entry;
 
 typedef struct ls__zip {
-    ls__zip_entry *entries; /* by name, which is different for each */
+    ls__zip_entry *entries; /* sorted by name; names are unique */
     int64_t n_entries;
-    int64_t directory; /* its offset, where the entries end */
-    /* What was read last, in order from an entry's begin: its CRC so far. */
-    const ls__zip_entry *last;
-    int64_t last_bytes;
-    uint32_t last_crc;
+    int64_t directory; /* its offset; the entries are before it */
 } ls__zip;
 
 /* Lists the entries, in the file's bump. Errors are those of ls__tensor_file_fail. */
 ls_status ls__zip_open(ls_tensor_file *file, ls__zip *zip);
 /* The entry of that name, or NULL. */
 ls__zip_entry *ls__zip_find(const ls__zip *zip, const char *name);
-/* An error unless every entry is stored, and all of them together are no larger than the file. */
-ls_status ls__zip_check_stored(const ls_tensor_file *file, const ls__zip *zip);
-/* Reads bytes of a stored entry. If all were read in order, compares the CRC after the last one. */
-ls_status ls__zip_read(const ls_tensor_file *file, ls__zip *zip, ls__zip_entry *entry, void *out,
-                       size_t bytes, int64_t offset);
+/* Reads bytes of a stored entry, which must be within it. The first read compares the checksum of
+ * the whole entry. */
+ls_status ls__zip_read(const ls_tensor_file *file, const ls__zip *zip, ls__zip_entry *entry,
+                       void *out, size_t bytes, int64_t offset);
 
 #endif

@@ -24,7 +24,7 @@ static uint32_t by_bits(uint32_t polynomial, const unsigned char *bytes, size_t 
     return ~crc;
 }
 
-/* Of every length and place in memory, in one part or two. */
+/* Checks every length and alignment, in one call and in two. */
 START_TEST(parts_of_any_length)
 {
     static const uint32_t polynomials[] = { [LS__CRC32] = 0xEDB88320, [LS__CRC32C] = 0x82F63B78 };

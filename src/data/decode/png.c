@@ -110,7 +110,8 @@ static ls_status check_chunks(ls__decoder *decoder, chunks *self)
         if (length > bytes - at - CHUNK_BYTES)
             return ls__undecodable(decoder, LS_ERR_DATA, "truncated PNG file");
         if (critical) {
-            if (ls__crc_add(LS__CRC32, 0, file + at + 4, length + 4) != ls__be32(file + at + 8 + length))
+            if (ls__crc_add(LS__CRC32, 0, file + at + 4, length + 4) !=
+                ls__be32(file + at + 8 + length))
                 return ls__undecodable(decoder, LS_ERR_DATA, "damaged PNG: wrong checksum");
             LS_TRY(check_chunk(decoder, self, type, at + 8, length));
         }
