@@ -1,9 +1,7 @@
 # LOCKSTEP_MINIMAL: the library without runs, sweeps, reports, ranks and GPUs, and with no dependency but libjpeg and jansson.
 option(LOCKSTEP_MINIMAL "Build a small library: training loops, trainer, inference and checkpoints, on libjpeg and jansson alone" OFF)
-set(LOCKSTEP_WHOLE ${PROJECT_IS_TOP_LEVEL})
 if(LOCKSTEP_MINIMAL)
-  set(LOCKSTEP_WHOLE OFF)
-  foreach(part ONEDNN ONNX CUDA MPI FUZZ BUILD_CLI BUILD_TESTS BUILD_BENCH)
+  foreach(part STATIC ONEDNN ONNX CUDA MPI FUZZ BUILD_CLI BUILD_TESTS BUILD_BENCH)
     if(LOCKSTEP_${part} AND NOT LOCKSTEP_${part} STREQUAL "AUTO")
       message(FATAL_ERROR "LOCKSTEP_MINIMAL and LOCKSTEP_${part} are ON, and a minimal build has no such part; expected a new build folder without LOCKSTEP_${part}")
     endif()

@@ -9,12 +9,13 @@ need_packages "${deb_packages[@]}"
 name=lockstep-$(sed -nE 's/^#define LS_VERSION +"(.*)"/\1/p' include/lockstep/version.h)
 rm -rf build/deb build/deb-again
 
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 # build_debs FOLDER: in a temporary folder, because dpkg keeps the path out of the packages only if it has no spaces.
 build_debs() {
-  local work
   work=$(mktemp -d -p "${TMPDIR:-/var/tmp}" lockstep-deb-XXXXXX)
   mkdir -p "$1" "$work/$name"
-  { git ls-files -z 2>/dev/null || find . -type f ! -path './build/*' -print0; } | tar -c --null --files-from=- | tar -x -C "$work/$name"
+  { if [ -e .git ]; then git ls-files -coz --exclude-standard; else find . '(' -type f -o -type l ')' ! -path './build/*' -print0; fi; } | tar -c --null --files-from=- | tar -x -C "$work/$name"
   (cd "$work/$name" && DEB_BUILD_OPTIONS="nocheck noautodbgsym terse parallel=$(nproc)" dpkg-buildpackage --build=binary --no-sign --check-builddeps) >"$1.log" 2>&1 ||
     { tail -n 40 "$1.log"; return 1; }
   find "$work" -maxdepth 1 -type f -exec mv -t "$1" {} +

@@ -79,10 +79,12 @@ enum { LS_LR_FIND_MIN_FALL = 4 };
 LS_API ls_lr_suggestion ls_lr_suggest(const ls_lr_point *points, int64_t n);
 LS_API ls_lr_suggestion ls_lr_curve_suggestion(const ls_lr_curve *curve);
 
+#ifndef LOCKSTEP_MINIMAL
 /* Writes dir/lr_find.csv (columns lr, loss, smoothed_loss) and dir/lr_find.svg, and makes the
  * folder if it is missing. LS_ERR_INVALID if the folder holds a run, or there are no points;
  * LS_ERR_IO. */
 LS_API ls_status ls_lr_curve_save(ls_lr_curve *curve, const char *dir);
+#endif
 
 LS_END_DECLARATIONS
 

@@ -93,12 +93,14 @@ typedef struct ls_model {
 LS_API const ls_model *ls_model_at(int i);
 /* NULL if the name is unknown. */
 LS_API const ls_model *ls_model_find(const char *name);
+#ifndef LOCKSTEP_MINIMAL
 /* The model of that name, which is not NULL. Returns NULL with LS_ERR_SETTING if it is unknown: the
  * error names the most similar model, or its hint names all of them. Returns NULL for ctx NULL and
  * after an earlier error, too. */
 LS_API const ls_model *ls_model_require(ls_context *ctx, const char *name);
 /* Writes the names of all bundled models, with commas between. */
 LS_API void ls_model_list(char *out, size_t size);
+#endif
 
 /* Model functions call this: it sets *out to the options, NULL = all defaults, with the defaults of
  * `model`, of which name, n_classes, resnet and dropout are read. Returns false, with

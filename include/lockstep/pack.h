@@ -89,12 +89,14 @@ LS_API ls_status ls_pack_check(ls_context *ctx, const char *path, const ls_pack_
  * are true, so that opening it reports the error. */
 LS_API bool ls_pack_holds(const char *path, int n, const char *const *splits, bool *found);
 
+#ifndef LOCKSTEP_MINIMAL
 /* Opens the parts of a folder for ls_pack_write: its class folders for training, validation and
  * tests (ls_split_find) as "train", "val" and "test", or without them the class folders in `dir`
  * as "". Lists are left out with a warning. Returns the number of parts, or 0 with the error:
  * LS_ERR_DATA for a pack, a list and idx files, LS_ERR_IO and others for what can't be read. The
  * context owns the datasets. */
 LS_API int ls_pack_open_splits(ls_context *ctx, const char *dir, ls_pack_split splits[LS_N_SPLITS]);
+#endif
 
 LS_END_DECLARATIONS
 

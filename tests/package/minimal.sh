@@ -15,16 +15,20 @@ library=$(find "$stage/prefix" -name liblockstep.so)
 PKG_CONFIG_PATH=$(dirname "$library")/pkgconfig
 export PKG_CONFIG_PATH
 
-foreign=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libjpeg|libjansson|libm|libc|ld-linux.*)\.so' || true)
+readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' >"$stage/needed"
+grep -q '^libc\.so' "$stage/needed" || fail "the library's needs were not found"
+foreign=$(grep -vE '^(libjpeg|libjansson|libm|libc|ld-linux.*)\.so' "$stage/needed" || true)
 [ -z "$foreign" ] || fail "the library needs $foreign"
-for header in run report sweep repro search; do
-  [ ! -e "$stage/prefix/include/lockstep/$header.h" ] || fail "$header.h is installed, but its functions are not in the library"
-done
 read -ra cflags < <(pkg-config --cflags lockstep)
 read -ra libs < <(pkg-config --libs lockstep)
-for name in run.h sweep.h; do
-  ! echo "#include <lockstep/lockstep.h>" | $cc "${cflags[@]}" -M -xc - | grep -q "lockstep/$name" || fail "lockstep.h includes $name"
-done
+# Every function that the installed headers declare is in the library.
+for header in "$stage"/prefix/include/lockstep/*.h; do echo "#include <lockstep/${header##*/}>"; done >"$stage/all.c"
+"$cc" "${cflags[@]}" -E -P "$stage/all.c" >"$stage/all.i"
+tr '\n' ' ' <"$stage/all.i" | grep -oE 'visibility\("default"\)\)\)[^;({]*\(' | sed -E 's/.*[ *](ls_[a-z0-9_]+) *\($/\1/' | sort -u >"$stage/declared"
+nm -D --defined-only "$library" | sed -nE 's/.* (ls_[^@]*)@@.*/\1/p' | sort >"$stage/defined"
+[ "$(wc -l <"$stage/declared")" -gt 200 ] || fail "only $(wc -l <"$stage/declared") declarations found"
+missing=$(comm -23 "$stage/declared" "$stage/defined")
+[ -z "$missing" ] || fail "declared, but not in the library: $missing"
 
 for example in "$source"/examples/0*.c; do
   name=$(basename "$example" .c)

@@ -84,9 +84,15 @@ bool ls__is_other_image_name(const char *name)
     return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
 }
 
+/* A minimal build reads no WebP. */
 bool ls__is_webp_name(const char *name)
 {
+#ifdef LOCKSTEP_MINIMAL
+    (void)name;
+    return false;
+#else
     return has_extension(name, 1, &(const char *){ "webp" });
+#endif
 }
 
 /* A link to nowhere counts as a file. Most file systems return the type with the name, which saves

@@ -9,10 +9,11 @@ ls_status ls__gzip_open(ls_context *ctx, const char *path, unsigned char *bytes,
     (void)bytes;
     (void)n;
     (void)out;
-    return ls__fail(ctx, LS_ERR_UNSUPPORTED,
-                    "'%s' is compressed by gzip, which a minimal build does not read; uncompress it "
-                    "by 'gunzip', or use a build without LOCKSTEP_MINIMAL",
-                    path);
+    return ls__fail(
+        ctx, LS_ERR_UNSUPPORTED,
+        "'%s' is compressed by gzip, which a minimal build does not read; uncompress it "
+        "by 'gunzip', or use a build without LOCKSTEP_MINIMAL",
+        path);
 }
 
 /* None is open. */

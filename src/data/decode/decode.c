@@ -7,6 +7,13 @@
 /* The first bytes of files that have an image's extension. Formats that are not read are listed so
  * that the error can name the real format of the file. */
 #define CONVERT "; ImageMagick converts it: mogrify -format png FILE"
+#ifdef LOCKSTEP_MINIMAL
+#define READABLE "JPEG, PNG, BMP or PNM"
+#define WEBP     NULL, CONVERT ", or use a build without LOCKSTEP_MINIMAL"
+#else
+#define READABLE "JPEG, PNG, WebP, BMP or PNM"
+#define WEBP     ls__webp_probe, NULL
+#endif
 
 static const struct {
     const char *magic;
@@ -22,11 +29,7 @@ static const struct {
     { "P3", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P5", 0, 2, "PNM", ls__pnm_probe, NULL },
     { "P6", 0, 2, "PNM", ls__pnm_probe, NULL },
-#ifdef LOCKSTEP_MINIMAL
-    { "WEBP", 8, 4, "WebP", NULL, CONVERT },
-#else
-    { "WEBP", 8, 4, "WebP", ls__webp_probe, NULL },
-#endif
+    { "WEBP", 8, 4, "WebP", WEBP },
     { "GIF8", 0, 4, "GIF", NULL, CONVERT },
     { "II*\0", 0, 4, "TIFF", NULL, CONVERT },
     { "MM\0*", 0, 4, "TIFF", NULL, CONVERT },
@@ -87,11 +90,9 @@ static ls_status probe_bytes(ls__decoder *decoder, bool honour_exif)
            (bytes < formats[i].offset + formats[i].n ||
             memcmp(decoder->file + formats[i].offset, formats[i].magic, formats[i].n) != 0))
         i++;
-    if (i == n)
-        return ls__undecodable(decoder, LS_ERR_DATA, "not a JPEG, PNG, WebP, BMP or PNM file");
+    if (i == n) return ls__undecodable(decoder, LS_ERR_DATA, "not a " READABLE " file");
     if (!formats[i].probe)
-        return ls__undecodable(decoder, LS_ERR_DATA,
-                               "a file of type %s, expected JPEG, PNG, WebP, BMP or PNM%s",
+        return ls__undecodable(decoder, LS_ERR_DATA, "a file of type %s, expected " READABLE "%s",
                                formats[i].name, formats[i].advice);
     const int orientation = honour_exif ? ls__exif_orientation(decoder->file, bytes) : 1;
     LS_TRY(formats[i].probe(decoder));
