@@ -50,17 +50,30 @@ static bool check_onnx_options(const cli_parsed *parsed, const export_values *v)
     return true;
 }
 
+/* What a checkpoint says about the preparation of images, and the loss, which tells logits of
+ * classes from those of labels and from numbers. The export itself writes classes, mean and std. */
+static const char *const keys[] = { "crop",   "resize", "resize_mode", "exif",
+                                    "decode", "depth",  "alpha",       "loss" };
+enum { N_KEYS = sizeof(keys) / sizeof(keys[0]) };
+
 static int export_onnx(const export_values *v)
 {
     ls_context *ctx = command_context();
+    const ls_tensor_file *file = ls_tensor_file_open(ctx, v->checkpoint);
     ls_saved_model *model = ls_saved_model_open(ctx, v->checkpoint);
+    const char *metadata[2 * N_KEYS + 1] = { NULL };
+    for (int i = 0, n = 0; i < N_KEYS && file; i++) {
+        const char *value = ls_tensor_file_metadata(file, keys[i]);
+        if (value) metadata[n++] = keys[i], metadata[n++] = value;
+    }
     const ls_model_info info = ls_saved_model_info(model);
     ls_net *net = ls_saved_model_build(model, 1, LS_PRECISION_F32, false);
     const ls_onnx_config config = { .opset = (int)v->opset,
                                     .keep_batch_norm = v->keep_batch_norm,
                                     .input = (ls_onnx_input)v->input,
                                     .classes = info.classes,
-                                    .n_classes = info.options.n_classes };
+                                    .n_classes = info.options.n_classes,
+                                    .metadata = metadata };
     if (ls_onnx_export(net, &config, v->out) != LS_OK) return print_error(ctx, LS_EXIT_RUNTIME);
     print_text(stdout, "%s: %s, opset %lld\n", v->out, info.model->name, (long long)v->opset);
     return LS_EXIT_DONE;

@@ -22,7 +22,10 @@ typedef struct ls_onnx_config {
      * Bytes that are not UTF-8 become "\xFF", as in checkpoints. */
     const char *const *classes;
     int64_t n_classes;
-    LS_RESERVED(8);
+    /* Additional metadata: key, value, ..., NULL, texts in UTF-8; may be NULL. The keys differ from
+     * "classes", "mean" and "std". */
+    const char *const *metadata;
+    LS_RESERVED(7);
 } ls_onnx_config;
 
 /* Writes the net's evaluation as an ONNX model with f32 weights: inputs and outputs have the names

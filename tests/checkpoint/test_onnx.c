@@ -58,7 +58,8 @@ START_TEST(structure)
     ck_assert_int_eq(model->graph->input[0]->type->tensor_type->shape->dim[3]->dim_value, 3);
     ls__onnx_pb__model__free_unpacked(model, NULL);
 
-    const ls_onnx_config folded = { .classes = classes, .n_classes = 4 };
+    static const char *const pairs[] = { "resize", "256", "crop", "[224, 192]", NULL };
+    const ls_onnx_config folded = { .classes = classes, .n_classes = 4, .metadata = pairs };
     ck_assert_int_eq(ls_onnx_export(r.state.net, &folded, path_of("a.onnx")), LS_OK);
     ck_assert_int_eq(ls_onnx_export(r.state.net, &folded, path_of("b.onnx")), LS_OK);
     ck_assert(same_files(path_of("a.onnx"), path_of("b.onnx")));
@@ -71,6 +72,8 @@ START_TEST(structure)
     ck_assert_ptr_nonnull(weight(model, "conv1.bias"));
     ck_assert_ptr_null(weight(model, "bn1.weight"));
     ck_assert_str_eq(metadata(model, "classes"), "[\"a \\\"b\\\"\",\"\\\\xFF\",\"d\",\"e\"]");
+    ck_assert_str_eq(metadata(model, "resize"), "256");
+    ck_assert_str_eq(metadata(model, "crop"), "[224, 192]");
     ck_assert_int_eq(model->graph->n_output, 1);
     ck_assert_str_eq(model->graph->input[0]->name, "input");
     ck_assert_str_eq(model->graph->input[0]->type->tensor_type->shape->dim[0]->dim_param, "N");
@@ -121,6 +124,11 @@ START_TEST(errors)
         ls_onnx_export(
             net, &(ls_onnx_config){ .classes = (const char *[]){ NULL }, .n_classes = 1 }, path),
         r.ctx, LS_ERR_INVALID, "the name of class 0 is NULL");
+    static const char *const no_value[] = { "resize", NULL }, *const own[] = { "mean", "0", NULL };
+    expect_failure(ls_onnx_export(net, &(ls_onnx_config){ .metadata = no_value }, path), r.ctx,
+                   LS_ERR_INVALID, "metadata 'resize' has no value");
+    expect_failure(ls_onnx_export(net, &(ls_onnx_config){ .metadata = own }, path), r.ctx,
+                   LS_ERR_INVALID, "metadata 'mean': the export writes this key itself");
     expect_failure(ls_onnx_export(net, NULL, NULL), r.ctx, LS_ERR_INVALID, "path is NULL");
     expect_failure(ls_onnx_export(net, NULL, path_of("none/a.onnx")), r.ctx, LS_ERR_NOT_FOUND,
                    "none/a.onnx");

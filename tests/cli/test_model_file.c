@@ -172,6 +172,19 @@ START_TEST(export_errors)
 }
 END_TEST
 
+/* A key and its value as protobuf writes them: each is a tag, a length of one byte and the text. */
+static void expect_metadata(const char *path, const char *key, const char *value)
+{
+    char pair[64];
+    const int n = snprintf(pair, sizeof pair, "\n%c%s\x12%c%s", (int)strlen(key), key,
+                           (int)strlen(value), value);
+    size_t size;
+    char *bytes = read_file(path, &size);
+    ck_assert_msg(memmem(bytes, size, pair, (size_t)n), "%s: no metadata '%s': '%s'", path, key,
+                  value);
+    free(bytes);
+}
+
 START_TEST(onnx_models)
 {
     if (!HAS_ONNX) SKIP("this build has no ONNX export");
@@ -182,6 +195,10 @@ START_TEST(onnx_models)
     expect_out("a.onnx: resnet20, opset 17\n");
     expect(0, "export --checkpoint run/best.safetensors --format onnx --out b.onnx --opset 17");
     ck_assert(same_files("a.onnx", "b.onnx"));
+    expect_metadata("a.onnx", "resize", "8");
+    expect_metadata("a.onnx", "crop", "8");
+    expect_metadata("a.onnx", "exif", "ignored");
+    expect_metadata("a.onnx", "alpha", "white");
     expect(0, "export --checkpoint run --format onnx --out b.onnx --input bytes --opset 20 "
               "--keep-batch-norm");
     expect_out("b.onnx: resnet20, opset 20\n");

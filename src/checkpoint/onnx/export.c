@@ -10,6 +10,21 @@
 
 static const char call[] = "ls_onnx_export";
 
+static ls_status check_metadata(ls_context *ctx, const char *const *pairs)
+{
+    static const char *const own[] = { "classes", "mean", "std" };
+    for (; pairs && *pairs; pairs += 2) {
+        if (!pairs[1])
+            return ls__fail(ctx, LS_ERR_INVALID, "%s: metadata '%s' has no value", call, *pairs);
+        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+            if (strcmp(*pairs, own[i]) == 0)
+                return ls__fail(ctx, LS_ERR_INVALID,
+                                "%s: metadata '%s': the export writes this key itself", call,
+                                *pairs);
+    }
+    return LS_OK;
+}
+
 static ls_status check(const ls__onnx_export *e, const char *path)
 {
     ls_context *ctx = e->graph->ctx;
@@ -31,7 +46,7 @@ static ls_status check(const ls__onnx_export *e, const char *path)
         if (!c->classes[i])
             return ls__fail(ctx, LS_ERR_INVALID, "%s: the name of class %lld is NULL", call,
                             (long long)i);
-    return LS_OK;
+    return check_metadata(ctx, c->metadata);
 }
 
 /* Counts the readers of nodes that outputs depend on, then finds batch norms to fold. */
@@ -125,7 +140,9 @@ static ls_status put_metadata(ls__onnx_export *e)
         LS_TRY(put_channels(e, "mean", channels, node->settings.normalize.mean));
         LS_TRY(put_channels(e, "std", channels, node->settings.normalize.std));
     }
-    return LS_OK;
+    for (const char *const *pair = c->metadata; pair && *pair; pair += 2)
+        ls__onnx_metadata(&e->model, pair[0], pair[1]);
+    return e->model.status;
 }
 
 static ls_status put_all(ls__onnx_export *e)
