@@ -4,11 +4,14 @@
 #include "commands/prediction.h"
 #include "runs/model_file.h"
 #include <errno.h>
+#include <limits.h>
 #include <lockstep/dataset_path.h>
+#include <lockstep/text.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct predict_values {
     model_file file; /* first: see model_file_options */
@@ -78,6 +81,13 @@ static void print_bad(predictor *p, const char *path)
 {
     const char *reason;
     ls_loader_bad_sample(p->loader, p->n_bad++, &reason);
+    const bool is_list = ls_path_kind_of(path) == LS_PATH_LIST && access(path, R_OK) == 0;
+    char *word = is_list ? ls_shell_word(path) : NULL, of_list[2 * PATH_MAX];
+    snprintf(of_list, sizeof(of_list),
+             "not an image; if it is a list of paths: lockstep predict ... - < %s",
+             word ? word : "");
+    if (word) reason = of_list;
+    free(word);
     print_message("%s: %s", path, reason);
     print_pixels_hint(reason);
     prediction_print_error(&p->printer, path, reason);
@@ -307,7 +317,7 @@ static int run(const cli_parsed *parsed, void *values)
         return fail_with(LS_EXIT_USAGE, "--model requires --classes FILE with the class names");
     if (v->json && v->csv) return fail_with(LS_EXIT_USAGE, "--json and --csv exclude each other");
     for (int i = 0; i < parsed->n_arguments; i++)
-        if (!prediction_reads(parsed->arguments[i])) return LS_EXIT_USAGE;
+        if (!prediction_reads(parsed->arguments[i], parsed->n_arguments == 1)) return LS_EXIT_USAGE;
     if (!ls_given_has(&parsed->set, "workers")) v->workers = ls_default_worker_count();
     path_source paths = { parsed->n_arguments, parsed->arguments, 0 };
     ls_context *ctx = ls_context_open(

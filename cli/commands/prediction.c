@@ -99,9 +99,9 @@ void prediction_print(const prediction_printer *p, const char *path, float *valu
     }
 }
 
-bool prediction_reads(const char *path)
+bool prediction_reads(const char *path, bool is_only)
 {
-    if (ls_path_kind_of(path) == LS_PATH_LIST)
+    if (is_only && ls_path_kind_of(path) == LS_PATH_LIST)
         return fail_with(
             false,
             "%s: a list; predict reads images, folders, and paths from standard input: "

@@ -20,7 +20,8 @@ void prediction_print(const prediction_printer *printer, const char *path, float
 void prediction_print_error(const prediction_printer *printer, const char *path,
                             const char *reason);
 
-/* Whether the path can be an image or a folder of images; else prints what it is. */
-bool prediction_reads(const char *path);
+/* Whether the path can be an image or a folder of images; else prints what it is. A list is refused
+ * only where it is the only path; of several paths it is one that can't be read. */
+bool prediction_reads(const char *path, bool is_only);
 
 #endif

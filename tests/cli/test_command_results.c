@@ -342,8 +342,13 @@ START_TEST(predictions_of_many_images)
     write_text("list.csv", "path,label\nin/z.png,a\n");
     write_text("t10k-images-idx3-ubyte", "");
     write_text("a.pack", "");
-    expect(2, PREDICT "in list.csv");
+    expect(2, PREDICT "list.csv");
     expect_err("list.csv: a list; predict reads images, folders, and paths from standard input");
+    write_text("list(1).txt", "in/z.png\n");
+    expect(3, PREDICT "--csv list(1).txt in/z.png");
+    expect_err("list(1).txt: not an image; if it is a list of paths: lockstep predict ... - < "
+               "'list(1).txt'\n");
+    ck_assert_ptr_nonnull(strstr(said_out, "\nlist(1).txt,,\nin/z.png,"));
     make_folder("mnist");
     write_text("mnist/t10k-images-idx3-ubyte", "");
     expect(3, PREDICT "mnist");
