@@ -60,6 +60,14 @@ static int export_onnx(const export_values *v)
 {
     ls_context *ctx = command_context();
     const ls_tensor_file *file = ls_tensor_file_open(ctx, v->checkpoint);
+    /* of torchvision or another program; a program of Lockstep stores an identity */
+    if (file && !ls_tensor_file_metadata(file, "model") &&
+        !ls_tensor_file_metadata(file, "identity"))
+        return fail_with(LS_EXIT_RUNTIME,
+                         "%s: no 'model' in its metadata; --format onnx requires a checkpoint of "
+                         "'lockstep train', and 'lockstep train --weights FILE' makes one of these "
+                         "weights",
+                         v->checkpoint);
     ls_saved_model *model = ls_saved_model_open(ctx, v->checkpoint);
     const char *metadata[2 * N_KEYS + 1] = { NULL };
     for (int i = 0, n = 0; i < N_KEYS && file; i++) {
@@ -88,6 +96,11 @@ static int run(const cli_parsed *parsed, void *values)
     if (!check_onnx_options(parsed, v)) return LS_EXIT_USAGE;
     char weights[PATH_MAX];
     if (ls_run_find_weights(v->checkpoint, weights, sizeof(weights))) v->checkpoint = weights;
+    if (v->format == FORMAT_TORCH && ends_with(v->out, ".onnx"))
+        return fail_with(LS_EXIT_USAGE,
+                         "--out %s: expected a name that ends in .safetensors; for ONNX add "
+                         "--format onnx",
+                         v->out);
     if (!check_output_name("out", v->out, v->format == FORMAT_ONNX ? ".onnx" : ".safetensors"))
         return LS_EXIT_USAGE;
     if (ls_run_names_file(v->out))

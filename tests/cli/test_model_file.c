@@ -168,6 +168,14 @@ START_TEST(export_errors)
     expect(2, "export --checkpoint a --out a.onnx --format onnx --opset 16");
     expect(2, "export --checkpoint a --out a.safetensors --format onnx");
     expect_err("--out a.safetensors: expected a name that ends in .onnx");
+    expect(2, "export --checkpoint a --out a.onnx");
+    expect_err("--out a.onnx: expected a name that ends in .safetensors; for ONNX add --format "
+               "onnx\n");
+    ck_assert_int_eq(symlink(LOCKSTEP_SOURCE_DIR "/tests/fixtures/torch/state_dict.pt", "m.pt"), 0);
+    expect(1, "export --checkpoint m.pt --format onnx --out a.onnx");
+    expect_err("m.pt: no 'model' in its metadata; --format onnx requires a checkpoint of 'lockstep "
+               "train', and 'lockstep train --weights FILE' makes one of these weights\n");
+    ck_assert_ptr_null(strstr(said_err, "--model"));
     end_folder();
 }
 END_TEST
