@@ -129,8 +129,21 @@ START_TEST(wrong_folders_say_what_was_found)
     touch(folder, "dog/2.gif");
     touch(folder, "dog/1.tiff");
     ck_assert_ptr_null(ls_image_folder_open(ctx, folder));
-    expect_error(ctx, LS_ERR_DATA, "class folder 'dog' has no images; found 2 other files",
-                 "dog/1.tiff");
+    expect_error(ctx, LS_ERR_DATA,
+                 "class folder 'dog' has no images that can be read, but 2 files such as '",
+                 "dog/1.tiff'; ImageMagick converts TIFF: mogrify -format png ");
+    make_folder(path_in(folder, "cow"));
+    touch(folder, "cow/1.HEIC");
+    touch(folder, "cow/a.txt");
+    ck_assert_ptr_null(ls_image_folder_open(ctx, folder));
+    expect_error(ctx, LS_ERR_DATA,
+                 "class folder 'cow' has no images that can be read, but 1 file such as '",
+                 "ImageMagick converts HEIC: mogrify -format jpg ");
+    make_folder(path_in(folder, "ant"));
+    touch(folder, "ant/a.txt");
+    ck_assert_ptr_null(ls_image_folder_open(ctx, folder));
+    expect_error(ctx, LS_ERR_DATA, "class folder 'ant' has no images; found 1 other files",
+                 "ant/a.txt'; expected names that end in jpg");
     ck_assert_ptr_null(ls_image_folder_open(NULL, folder));
     ls_context_close(&ctx);
     remove_folder(folder);

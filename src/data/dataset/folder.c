@@ -2,8 +2,10 @@
 #include "data/dataset/folder.h"
 
 #include "base/error.h"
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <lockstep/text.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +86,31 @@ bool ls__is_other_image_name(const char *name)
     return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
 }
 
+/* Whether an image of another format loses by a conversion to JPEG: its exact pixels or alpha. */
+static bool requires_png(const char *name)
+{
+    static const char *const extensions[] = { "gif", "tif", "tiff", "pbm", "psd" };
+    return has_extension(name, sizeof(extensions) / sizeof(extensions[0]), extensions);
+}
+
+char *ls__conversion_text(ls_context *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    char format[16],
+        *folder = ls__format(ctx, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    char *word = folder ? ls_shell_word(folder) : NULL;
+    size_t n = 0;
+    for (; dot[n + 1] && n < sizeof(format) - 1; n++)
+        format[n] = (char)toupper((unsigned char)dot[n + 1]);
+    format[n] = '\0';
+    char *out = word ? ls__format(ctx, "ImageMagick converts %s: mogrify -format %s %s/*%s", format,
+                                  requires_png(path) ? "png" : "jpg", word, dot)
+                     : NULL;
+    free(word);
+    ls__free(ctx, folder);
+    return out;
+}
+
 /* A minimal build reads no WebP. */
 bool ls__is_webp_name(const char *name)
 {
@@ -145,6 +172,7 @@ static bool is_better_example(const char *path, const char *than)
 static ls_status ignore_file(ls_context *ctx, ls__folder_files *files, const char *path)
 {
     files->n_ignored++;
+    files->n_other += ls__is_other_image_name(path);
     if (files->ignored) LS_TRY(ls__text_list_add(files->ignored, path, path));
     if (files->example && !is_better_example(path, files->example)) return LS_OK;
     char *example = ls__strdup(ctx, path);

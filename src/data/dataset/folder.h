@@ -30,8 +30,10 @@ int ls__compare_texts(const void *a, const void *b);
 typedef struct ls__folder_files {
     ls__text_list images;  /* whole paths, unsorted */
     ls__text_list folders; /* names of those that were not read, unsorted */
-    int64_t n_ignored;     /* files that are no images */
-    char *example;         /* the path of the first of them in byte order; NULL when none */
+    int64_t n_ignored;     /* files that are not read */
+    int64_t n_other;       /* of these, images of other formats (ls__is_other_image_name) */
+    char *example;         /* the path of the first image of another format in byte order, else of
+                              the first ignored file; NULL when none */
     /* Where whole paths are added: of the files that are no images, and of the names that begin
      * with a dot. NULL = nowhere. */
     ls__text_list *ignored, *hidden;
@@ -56,5 +58,8 @@ bool ls__is_image_name(const char *name);
 bool ls__is_webp_name(const char *name);
 /* True if it has that of another format. */
 bool ls__is_other_image_name(const char *name);
+/* "ImageMagick converts HEIC: mogrify -format jpg FOLDER/" and "*.HEIC", for the path of an image
+ * of another format. The caller frees it by ls__free. NULL without memory. */
+char *ls__conversion_text(ls_context *ctx, const char *path);
 
 #endif

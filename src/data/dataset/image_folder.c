@@ -100,21 +100,43 @@ static ls_status list_packed_class(reading *r, int label, int64_t found)
 
 /* ---- From a folder ---- */
 
+/* A class folder without images that are read. */
+static ls_status fail_class(const reading *r, const char *name, const ls__folder_files *files)
+{
+    if (files->n_ignored == 0)
+        return ls__fail(r->ctx, LS_ERR_DATA,
+                        "image folder '%s': class folder '%s' is empty; expected %s/%s/<image>",
+                        r->dir, name, r->dir, name);
+    char *conversion = files->n_other > 0 ? ls__conversion_text(r->ctx, files->example) : NULL;
+    if (files->n_other > 0 && !conversion) return ls__fail_memory(r->ctx, r->dir, 0);
+    if (conversion)
+        ls__fail(r->ctx, LS_ERR_DATA,
+                 "image folder '%s': class folder '%s' has no images that can be read, but %lld "
+                 "file%s such as '%s'; %s",
+                 r->dir, name, (long long)files->n_other, files->n_other == 1 ? "" : "s",
+                 files->example, conversion);
+    else
+        ls__fail(r->ctx, LS_ERR_DATA,
+                 "image folder '%s': class folder '%s' has no images; found %lld other files, "
+                 "such as '%s'; expected names that end in " LS__IMAGE_EXTENSIONS,
+                 r->dir, name, (long long)files->n_ignored, files->example);
+    ls__free(r->ctx, conversion);
+    return LS_ERR_DATA;
+}
+
 static ls_status list_class(reading *r, const char *name)
 {
-    const int64_t n_before = r->files.images.n, n_ignored = r->files.n_ignored;
+    const int64_t n_before = r->files.images.n;
     const char *path = ls__bump_format(&r->bump, "%s/%s", r->dir, name);
     if (!path) return ls__fail_memory(r->ctx, r->dir, strlen(name));
     LS_TRY(ls__folder_read(r->ctx, path, true, &r->files));
     if (r->files.images.n > n_before) return LS_OK;
-    if (r->files.n_ignored == n_ignored)
-        return ls__fail(r->ctx, LS_ERR_DATA,
-                        "image folder '%s': class folder '%s' is empty; expected %s/%s/<image>",
-                        r->dir, name, r->dir, name);
-    return ls__fail(r->ctx, LS_ERR_DATA,
-                    "image folder '%s': class folder '%s' has no images; found %lld other files, "
-                    "such as '%s'; expected names that end in " LS__IMAGE_EXTENSIONS,
-                    r->dir, name, (long long)(r->files.n_ignored - n_ignored), r->files.example);
+    /* For the message, because r->files has also what lies in the classes before this one. */
+    ls__folder_files files = { .images.ctx = r->ctx, .folders.ctx = r->ctx };
+    ls_status status = ls__folder_read(r->ctx, path, true, &files);
+    if (status == LS_OK) status = fail_class(r, name, &files);
+    ls__folder_files_free(&files);
+    return status;
 }
 
 /* ---- Both ---- */
