@@ -93,7 +93,8 @@ LS_API ls_dataset *ls_dataset_from_memory(ls_context *ctx, const uint8_t *images
  * CRLF, empty lines are skipped, a UTF-8 byte order mark, too). Fields are separated by tabs,
  * commas or semicolons, the first of these that is in the first line; in a file ".txt" without them
  * by the last blank. Blanks around fields that are not quoted are ignored. Each row has a path and
- * a label.
+ * a label. The header and labels are UTF-8, else LS_ERR_DATA; a path may be any bytes, and so may a
+ * label that is the name of a given class.
  *
  * A relative path begins in the CSV file's folder (ls_csv_config.image_root), or in a folder there,
  * such as "images", which has the first image that is there; if several have it, that of the split

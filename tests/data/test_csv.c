@@ -110,6 +110,9 @@ START_TEST(refused_rows)
         { "a.jpg,cat,3\n", "a header that names them 'path' and 'label' allows further columns" },
         { "path,Path,label\na.jpg,b.jpg,1\n", "line 1: two columns 'path'" },
         { "\nlabel,path,x,LABEL\n1,a.jpg,,2\n", "line 2: two columns 'label'" },
+        { "a.jpg,cat\nb.jpg,caf\xe9\n", "line 2: not UTF-8; 'iconv -f WINDOWS-1252 -t UTF-8 " },
+        { "path,labels\na.jpg,cat;caf\xe9\n", "line 2: not UTF-8; " },
+        { "caf\xe9,path,label\n1,a.jpg,cat\n", "line 1: not UTF-8; " },
         { "\n\r\n", "no rows" },
         { "", "no rows" },
         { "path,label\n", "no rows" },
@@ -124,6 +127,11 @@ START_TEST(refused_rows)
     write_file(path, "a,b\nc\0d,e\n", 10);
     ck_assert_ptr_null(ls_csv_open(ctx, path, 0, NULL));
     expect_error(ctx, LS_ERR_DATA, path, "line 2: a 0 byte; expected text in UTF-8");
+    static const char *const known = "caf\xe9"; /* of a class folder */
+    write_text(path, "caf\xe9.jpg,caf\xe9\n");  /* paths may be any bytes */
+    ls_dataset *named = ls_csv_open(ctx, path, 1, &known);
+    expect_ok(ctx);
+    ls_dataset_close(&named);
     write_text(path, "path,label\na,cat\nb,dog\n");
     ck_assert_ptr_null(ls_csv_open(ctx, path, 1, &cat));
     expect_error(ctx, LS_ERR_MISMATCH, path,

@@ -6,15 +6,29 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What a row has ---- */
 
-static ls_status check_known(const ls__csv *c, const char *label)
+/* Paths may be any bytes, because file names may. */
+static ls_status check_utf8(const ls__csv *c, const char *field)
 {
-    if (!c->known || ls__csv_find_label(c, label)) return LS_OK;
+    if (ls__utf8_is_valid(field)) return LS_OK;
+    return ls__csv_fail(c, LS_ERR_DATA,
+                        "not UTF-8; 'iconv -f WINDOWS-1252 -t UTF-8 %s' converts it, or save it as "
+                        "'CSV UTF-8'",
+                        c->path);
+}
+
+/* A known label may be any bytes, because the name of a class folder may. */
+static ls_status check_label(const ls__csv *c, const char *label)
+{
+    if (c->known && ls__csv_find_label(c, label)) return LS_OK;
+    LS_TRY(check_utf8(c, label));
+    if (!c->known) return LS_OK;
     return ls__csv_fail(c, LS_ERR_MISMATCH,
                         "the label '%s' is not among the %d known classes, such as '%s'", label,
                         c->n_labels, c->known[0].name);
@@ -23,7 +37,7 @@ static ls_status check_known(const ls__csv *c, const char *label)
 static ls_status add_label(ls__csv *c, const char *label)
 {
     if (!*label) return ls__csv_fail(c, LS_ERR_DATA, "an empty label");
-    LS_TRY(check_known(c, label));
+    LS_TRY(check_label(c, label));
     return ls__text_list_add(&c->labels, c->path, label);
 }
 
@@ -121,6 +135,7 @@ static ls_status read_rows(ls__csv *c)
         LS_TRY(ls__csv_has_columns(c) ? ls__csv_read_given_header(c) : ls__csv_read_header(c));
     ls__csv_find_split_column(c);
     if (c->has_header) {
+        for (int i = 0; i < c->n_fields; i++) LS_TRY(check_utf8(c, c->fields[i]));
         c->header_path = c->fields[c->path_column];
         c->header_label = c->label_column < 0 ? NULL : c->fields[c->label_column];
         c->header_split = c->split_column < 0 ? NULL : c->fields[c->split_column];
