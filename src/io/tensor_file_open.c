@@ -23,7 +23,17 @@ static const struct {
     { 0, 8, "\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it; its weights can't be read" },
     { 0, 6, "\x93NUMPY", "an array of NumPy; save a state dict with torch.save" },
     { 0, 4, "GGUF", "a GGUF file; its weights can't be read" },
+    { 0, 4, "PK\5\6", "an empty zip archive" },
 };
+
+/* An ONNX model begins with the version of the format, field 1, which is 3 to 14 up to ONNX 1.20,
+ * and then has the name of the program that wrote it, field 2, or the graph, field 7. */
+static bool is_onnx(const char *begin, size_t n)
+{
+    enum { VERSION = 1 << 3, PRODUCER = 2 << 3 | 2, GRAPH = 7 << 3 | 2 };
+    return n > 2 && begin[0] == VERSION && begin[1] >= 3 && begin[1] <= 14 &&
+           (begin[2] == PRODUCER || begin[2] == GRAPH);
+}
 
 /* A safetensors file has a '{' after the 8 bytes of its header's length, which may be any. */
 static ls_status refuse_foreign(const ls_tensor_file *file)
@@ -40,6 +50,11 @@ static ls_status refuse_foreign(const ls_tensor_file *file)
             return ls__fail(file->owned.ctx, LS_ERR_FORMAT,
                             "'%s' is no safetensors or PyTorch file, but %s", file->path,
                             foreign[i].what);
+    if (is_onnx(begin, n))
+        return ls__fail(file->owned.ctx, LS_ERR_FORMAT,
+                        "'%s' is no safetensors or PyTorch file, but an ONNX file; its weights "
+                        "can't be read",
+                        file->path);
     return LS_OK;
 }
 

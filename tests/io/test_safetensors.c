@@ -450,6 +450,9 @@ START_TEST(names_files_of_other_kinds)
         { "<!DOCTYPE html><html></html>", 28, "a web page" },
         { "\x1f\x8b\x08", 3, "compressed by gzip" },
         { "\x89HDF\r\n\x1a\n", 8, "an HDF5 file" },
+        { "\x08\x07\x12\x07pytorch", 11, "an ONNX file; its weights can't be read" },
+        { "\x08\x0a\x3a\x02\x12\x00", 6, "an ONNX file" },
+        { "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 22, "an empty zip archive" },
     };
     enter();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
