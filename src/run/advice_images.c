@@ -13,6 +13,7 @@ enum { MAX_EXAMINED = 15 }; /* images */
 typedef struct examined {
     ls_context *ctx;
     const ls__run_settings *settings;
+    const ls_model *model; /* the bundled one; NULL: a program's own */
     int n;
     ls_image_info images[MAX_EXAMINED];
 } examined;
@@ -84,11 +85,11 @@ static void advise_size(const examined *e)
                  "--image-size %s may do",
                  now, name, e->n, (long long)median, size_text(wanted, better, other));
     if (size >= ENOUGH || median < MUCH * size) return;
-    const bool large_model = ls_model_find(r->model)->image_size >= ENOUGH;
+    const bool is_for_small = e->model && e->model->image_size < ENOUGH;
     ls__warn(e->ctx, LS_LOG_RUN,
              "most training images are much larger than --image-size %s (median %s of %d "
              "images: %lld pixels): details are lost; for photographs use %s--image-size %s",
-             now, name, e->n, (long long)median, large_model ? "" : "--model resnet18 ",
+             now, name, e->n, (long long)median, is_for_small ? "--model resnet18 " : "",
              size_text(wanted, ENOUGH, other));
 }
 
@@ -270,7 +271,9 @@ static void advise_no_effect(const examined *e)
 
 void ls__run_advise_images(const ls_run *t)
 {
-    examined e = { .ctx = t->ctx, .settings = t->settings };
+    examined e = { .ctx = t->ctx,
+                   .settings = t->settings,
+                   .model = t->model ? NULL : ls_model_find(t->settings->model) };
     const int64_t n = ls_dataset_sample_count(t->train_data);
     for (int64_t i = 0; i < MAX_EXAMINED && i < n; i++) {
         const int64_t sample = n > MAX_EXAMINED ? i * (n - 1) / (MAX_EXAMINED - 1) : i;

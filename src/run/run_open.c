@@ -213,10 +213,10 @@ static ls_status build_net(ls_run *t, const ls_net_config *config)
     t->net = ls_net_build(t->ctx, model->function, &t->info.options, config);
     const ls_status status = ls_context_status(t->ctx);
     if (status == LS_ERR_SHAPE || status == LS_ERR_UNSUPPORTED)
-        ls__error_hint(t->ctx, "--image-size is %lldx%lld; the usual size of --model %s is %lld",
+        ls__error_hint(t->ctx, "--image-size is %lldx%lld; the usual size of %s %s is %lld",
                        (long long)t->settings->image_size.height,
-                       (long long)t->settings->image_size.width, model->name,
-                       (long long)model->image_size);
+                       (long long)t->settings->image_size.width, t->model ? "the model" : "--model",
+                       model->name, (long long)model->image_size);
     return status;
 }
 

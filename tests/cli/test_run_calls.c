@@ -209,6 +209,57 @@ START_TEST(a_model_of_the_program)
 }
 END_TEST
 
+static ls_node *large_function(ls_graph *g, ls_node *x, const void *options)
+{
+    const ls_model_options *o = options;
+    x = ls_conv2d(g, "c1", x, 4, &(ls_conv2d_config){ .kernel = 9 });
+    return ls_linear(g, "head", ls_global_avg_pool(g, x), o->n_classes, NULL);
+}
+
+enum { WARNING_SIZE = 512 };
+
+/* Copies a warning about --image-size to `user`. */
+static void keep_warning(void *user, ls_log_level level, ls_log_category category,
+                         const char *message)
+{
+    (void)level, (void)category;
+    if (strstr(message, "--image-size")) snprintf(user, WARNING_SIZE, "%s", message);
+}
+
+/* The images are four times as large as image-size. */
+START_TEST(advice_for_a_model_of_the_program)
+{
+    static const ls_model own = {
+        .name = "own", .function = own_function, .image_size = 16, .dropout = -1
+    };
+    static const char *const settings[] = { "data-dir=data", "image-size=8", "batch-size=8",
+                                            "epochs=1",      "workers=0",    NULL };
+    char warning[WARNING_SIZE] = "";
+    const ls_run_config config = {
+        .settings = settings, .model = &own, .log = keep_warning, .log_user = warning
+    };
+    begin_folder();
+    expect(0, "demo-data data --train 4 --val 1");
+    train(ls_run_open("a", &config), LS_TRAINER_DONE);
+    ck_assert_msg(strstr(warning, "for photographs use --image-size 128") != NULL, "%s", warning);
+    ls_run_config curve = config;
+    curve.extent = LS_RUN_TRAINING;
+    ls_run *run = ls_run_open("b", &curve);
+    *warning = '\0';
+    (void)ls_run_find_lr(run, &(ls_lr_find_config){ 0 });
+    ck_assert_msg(strstr(warning, "for photographs use --image-size 128") != NULL, "%s", warning);
+    ls_run_close(&run);
+    static const ls_model large = {
+        .name = "large", .function = large_function, .image_size = 16, .dropout = -1
+    };
+    run = ls_run_open("c", &(ls_run_config){ .settings = settings, .model = &large });
+    ck_assert_str_eq(ls_context_hint(ls_run_context(run)),
+                     "--image-size is 8x8; the usual size of the model large is 16");
+    ls_run_close(&run);
+    end_folder();
+}
+END_TEST
+
 static void expect_images(ls_context *ctx, const char *path, const ls_dataset_config *config,
                           int64_t n_samples, int n_classes)
 {
@@ -279,5 +330,5 @@ END_TEST
 TEST_PROGRAM(run_calls)
 {
     return RUN_SUITE("run_calls", the_run_of_the_command, parts_and_settings, errors,
-                     a_model_of_the_program, datasets);
+                     a_model_of_the_program, advice_for_a_model_of_the_program, datasets);
 }
