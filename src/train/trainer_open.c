@@ -100,24 +100,74 @@ static ls_status check_names(ls_context *ctx, const ls_dataset *training,
     return LS_OK;
 }
 
+/* Puts the classes of `data`, or those that `other` lacks. Returns how many these are. */
+static int put_classes(ls__text *text, const ls_dataset *data, const ls_dataset *other)
+{
+    enum { MAX_LISTED = 10, MAX_NAME = 40 };
+    const int n = ls_dataset_class_count(data), n_other = ls_dataset_class_count(other);
+    int n_put = 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = ls_dataset_class_name(data, i);
+        int k = 0;
+        while (k < n_other && strcmp(name, ls_dataset_class_name(other, k)) != 0) k++;
+        if (other && k < n_other) continue;
+        if (n_put < MAX_LISTED)
+            ls__text_put(text, "%s%.*s%s", n_put ? ", " : "", LS__CUT(name, MAX_NAME),
+                         strlen(name) > MAX_NAME ? "..." : "");
+        n_put++;
+    }
+    if (n_put > MAX_LISTED) ls__text_put(text, " and %d more", n_put - MAX_LISTED);
+    return n_put;
+}
+
+/* Names the classes that one of the two datasets lacks, where both were given names. */
+static ls_status fail_classes(ls_context *ctx, const ls_dataset *training,
+                              const ls_dataset *validation)
+{
+    char buffer[LS__MESSAGE_SIZE];
+    ls__text text = { buffer, sizeof(buffer), 0 };
+    const int n = ls_dataset_class_count(validation);
+    ls__text_put(&text, "%s: validation has %d class%s", call, n, n == 1 ? "" : "es");
+    if (!ls__dataset_whole(training)->has_names || !ls__dataset_whole(validation)->has_names) {
+        ls__text_put(&text, ", training %d", ls_dataset_class_count(training));
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s", buffer);
+    }
+    ls__text_put(&text, " (");
+    put_classes(&text, validation, NULL);
+    ls__text_put(&text, "), training %d; ", ls_dataset_class_count(training));
+    const size_t before = text.length;
+    ls__text_put(&text, "not in training: ");
+    if (put_classes(&text, validation, training) > 0) {
+        ls__text_put(&text, "; both need the same classes");
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s", buffer);
+    }
+    text.length = before;
+    ls__text_put(&text, "missing: ");
+    put_classes(&text, training, validation);
+    ls__text_put(&text, validation->in_class_folders
+                            ? "; open it with ls_image_folder_open_classes"
+                            : "; open it with the names of the training data");
+    return ls__fail(ctx, LS_ERR_SHAPE, "%s", buffer);
+}
+
 /* The validation batches go to the net that is trained. */
 static ls_status check_objects(ls_context *ctx, const ls_trainer *t)
 {
     if (!t->config.validation) return LS_OK;
     ls_input_spec specs[2] = { ls_loader_input_spec(t->loader),
                                ls_loader_input_spec(t->config.validation) };
-    for (int i = 0; i < 2; i++) specs[i].image.shape.dims[0] = 0;
-    if (ls_shape_equal(&specs[0].image.shape, &specs[1].image.shape) &&
-        specs[0].n_classes == specs[1].n_classes && specs[0].n_targets == specs[1].n_targets)
-        return check_names(ctx, t->loader->dataset, t->config.validation->dataset);
+    const ls_dataset *training = t->loader->dataset, *validation = t->config.validation->dataset;
     char texts[2][LS_SHAPE_TEXT_SIZE];
-    return ls__fail(ctx, LS_ERR_SHAPE,
-                    "%s: validation has images %s of %d classes and %d targets, training %s of %d "
-                    "and %d",
-                    call, ls_shape_text(&specs[1].image.shape, texts[1], sizeof(texts[1])),
-                    specs[1].n_classes, specs[1].n_targets,
-                    ls_shape_text(&specs[0].image.shape, texts[0], sizeof(texts[0])),
-                    specs[0].n_classes, specs[0].n_targets);
+    for (int i = 0; i < 2; i++) specs[i].image.shape.dims[0] = 0;
+    if (!ls_shape_equal(&specs[0].image.shape, &specs[1].image.shape))
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s: validation has images %s, training %s", call,
+                        ls_shape_text(&specs[1].image.shape, texts[1], sizeof(texts[1])),
+                        ls_shape_text(&specs[0].image.shape, texts[0], sizeof(texts[0])));
+    if (specs[0].n_targets != specs[1].n_targets)
+        return ls__fail(ctx, LS_ERR_SHAPE, "%s: validation has %d targets, training %d", call,
+                        specs[1].n_targets, specs[0].n_targets);
+    if (specs[0].n_classes != specs[1].n_classes) return fail_classes(ctx, training, validation);
+    return check_names(ctx, training, validation);
 }
 
 /* A schedule that counts batches would not reach its end; one that reads top-1 needs it. */

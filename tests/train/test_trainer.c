@@ -5,6 +5,7 @@
 #include "../suite.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -445,6 +446,83 @@ START_TEST(misuse)
 }
 END_TEST
 
+/* A loader of one image in memory; its classes have no names. */
+static ls_loader *memory_loader(ls_context *ctx, int n_classes, int side)
+{
+    static const uint8_t pixels[4 * 4 * 3];
+    static const int32_t label;
+    return ls_loader_open(
+        ls_dataset_from_memory(ctx, pixels, LS_SHAPE(1, side, side, 3), &label, n_classes),
+        &(ls_loader_config){ .batch_size = 1 });
+}
+
+static ls_loader *folder_loader(ls_context *ctx, const char *dir)
+{
+    return ls_loader_open(ls_image_folder_open(ctx, dir),
+                          &(ls_loader_config){ .batch_size = 1, .crop = 1 });
+}
+
+/* The folder `name` with one image of each class. */
+static const char *class_folders(const char *name, const char *const *classes, char out[128])
+{
+    char command[512];
+    for (dir_of(name, out); *classes; classes++) {
+        snprintf(command, sizeof(command),
+                 "mkdir -p '%s/%s' && printf 'P6 1 1 255\\nabc' >'%s/%s/a.ppm'", out, *classes, out,
+                 *classes);
+        ck_assert_int_eq(system(command), 0);
+    }
+    return out;
+}
+
+START_TEST(validation_of_other_classes)
+{
+    static const char *const names[][16] = {
+        { "dress", "hat", "shoes" },
+        { "dress", "shoes" },
+        { "coat", "hat" },
+        { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l" },
+        { "a", "a-class-with-a-name-of-more-than-forty-bytes" },
+        { "a" },
+    };
+    enum { ALL, FEW, OTHER, MANY, LONG, ONE, N_FOLDERS };
+    char name[16], dir[128];
+    ls_loader *of[N_FOLDERS];
+    run r = open_good_run(&usual);
+    for (int i = 0; i < N_FOLDERS; i++) {
+        snprintf(name, sizeof(name), "classes%d", i);
+        of[i] = folder_loader(r.ctx, class_folders(name, names[i], dir));
+    }
+    const struct {
+        ls_loader *training, *validation;
+        const char *text;
+    } cases[] = {
+        { of[ALL], of[FEW],
+          "validation has 2 classes (dress, shoes), training 3; missing: hat; open it with "
+          "ls_image_folder_open_classes" },
+        { of[ALL], of[OTHER],
+          "validation has 2 classes (coat, hat), training 3; not in training: coat; both need the "
+          "same classes" },
+        { of[MANY], of[ONE],
+          "validation has 1 class (a), training 12; missing: b, c, d, e, f, g, h, i, j, k and 1 "
+          "more; open it" },
+        { of[LONG], of[ONE], "missing: a-class-with-a-name-of-more-than-forty-b...; open" },
+        { memory_loader(r.ctx, 2, 4), memory_loader(r.ctx, 3, 4),
+          "validation has 3 classes, training 2" },
+        { memory_loader(r.ctx, 2, 4), memory_loader(r.ctx, 2, 2),
+          "validation has images [0,2,2,3], training [0,4,4,3]" },
+    };
+    expect_ok(r.ctx);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        r.state.loader = cases[i].training;
+        ck_assert_ptr_null(open_trainer(
+            &r, &(ls_trainer_config){ .epochs = 1, .validation = cases[i].validation }));
+        expect_error(r.ctx, LS_ERR_SHAPE, cases[i].text);
+    }
+    ls_context_close(&r.ctx);
+}
+END_TEST
+
 START_TEST(every_allocation_failing)
 {
     char name[32], dir[128];
@@ -572,7 +650,8 @@ TEST_PROGRAM(trainer)
         checkpoints_are_kept, the_best_weights_are_kept,
         a_forced_run_is_saved_before_its_first_step, evaluation_averages_over_images,
         a_loss_that_is_not_finite_ends_the_run, an_unreadable_image_ends_the_run_after_a_save,
-        a_plateau_schedule_reads_its_metric, misuse, every_allocation_failing,
-        labels_of_the_first_batch_without_memory, a_model_is_rebuilt_from_its_checkpoint);
+        a_plateau_schedule_reads_its_metric, misuse, validation_of_other_classes,
+        every_allocation_failing, labels_of_the_first_batch_without_memory,
+        a_model_is_rebuilt_from_its_checkpoint);
     return end_runs(both(resumed, others));
 }
