@@ -253,7 +253,7 @@ typedef struct ls_trainer_config {
      * the epoch, and the images of the mistakes). The results come from the validation pass, which
      * for them reads the net's output after each batch. */
     const char *dir;
-    bool resume; /* from last.safetensors; the identity must be the same */
+    bool resume; /* from last.safetensors, which must exist; the identity must be the same */
     bool force;  /* with resume: even if the identity differs (ls_training_state.force) */
     int64_t checkpoint_every;   /* in steps, also within an epoch; 0 = after epochs only */
     bool no_report;             /* no report.html, first_batch.jpg and evaluation.json */
@@ -281,10 +281,11 @@ typedef struct ls_trainer_config {
  * Errors: LS_ERR_INVALID for an invalid field, which the message names, for a folder that already
  * holds a run (without `resume`), and if another process trains in it; LS_ERR_SHAPE if the size of
  * the images or the number of classes or targets differs in validation; LS_ERR_MISMATCH if the
- * names of these differ, where both datasets were given names. With `resume`, those of
- * ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a file of the run is damaged. An
- * optimizer with `accumulate` requires a schedule whose steps_per_epoch is the number of updates in
- * an epoch (optim.h), else LS_ERR_INVALID. Steps are those of the loader. */
+ * names of these differ, where both datasets were given names. With `resume`, LS_ERR_NOT_FOUND
+ * for a folder without a run, those of ls_checkpoint_load, and LS_ERR_DATA or LS_ERR_FORMAT if a
+ * file of the run is damaged. An optimizer with `accumulate` requires a schedule whose
+ * steps_per_epoch is the number of updates in an epoch (optim.h), else LS_ERR_INVALID. Steps are
+ * those of the loader. */
 LS_API ls_trainer *ls_trainer_open(ls_net *net, ls_optimizer *optimizer, ls_schedule *schedule,
                                    ls_loader *loader, const ls_trainer_config *config);
 LS_API void ls_trainer_close(ls_trainer **trainer);

@@ -143,7 +143,8 @@ static ls_status fail_errno(ls_context *ctx, const char *dir, int error)
 ls_status ls__run_folder_create(ls_context *ctx, const char *dir)
 {
     if (ls__run_folder_holds_run(dir))
-        return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", dir);
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "run folder '%s': holds a run already; choose another folder", dir);
     char *path = ls__strdup(ctx, dir);
     if (!path) return ls__fail_memory(ctx, dir, strlen(dir) + 1);
     int error = *path ? make_folders(path) : ENOENT;

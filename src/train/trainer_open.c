@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "comm/agree.h"
 #include "comm/merges.h"
@@ -15,6 +16,7 @@
 #include "checkpoint/identity.h"
 #include "io/json.h"
 #include "log/run_folder.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -209,7 +211,18 @@ static ls_status check_unused(ls_trainer *t)
         ls_tensor_file_close(&file);
     }
     if (is_new) return LS_OK;
-    return ls__fail(ctx, LS_ERR_INVALID, "run folder '%s': holds a run already", t->dir);
+    return ls__fail(ctx, LS_ERR_INVALID,
+                    "run folder '%s': holds a run already; set resume, or choose another folder",
+                    t->dir);
+}
+
+/* A folder that lacks last.safetensors alone is damaged, which restore() reports. */
+static ls_status check_begun(const ls_trainer *t)
+{
+    const bool is_missing = !ls__path_exists(t->last_path) && (errno == ENOENT || errno == ENOTDIR);
+    if (!is_missing || ls__path_exists(t->best_path)) return LS_OK;
+    return ls__fail(t->owned.ctx, LS_ERR_NOT_FOUND,
+                    "%s: no run to resume in '%s'; open the trainer without resume", call, t->dir);
 }
 
 /* The objects that a trainer keeps. */
@@ -313,6 +326,7 @@ static ls_status open_folder(ls_trainer *t)
                            : ls__fail_memory(ctx, t->config.dir, strlen(t->config.dir));
     t->config.dir = t->dir;
     const bool writes = ls__is_first_rank(ctx);
+    if (status == LS_OK && resume) status = check_begun(t);
     if (status == LS_OK && writes && !resume) status = ls__run_folder_create(ctx, t->dir);
     if (status == LS_OK && writes) status = check_single(t);
     if (status == LS_OK && writes) status = ls__run_folder_lock(ctx, t->dir, &t->lock);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EPOCHS = 3 };
@@ -412,9 +413,19 @@ START_TEST(misuse)
     expect_error(r.ctx, LS_ERR_INVALID, "no folder");
     ls_context_close(&r.ctx);
 
+    r = open_good_run(&usual);
+    config.resume = true;
+    for (int made = 0; made < 2; made++) { /* without the folder, and in an empty one */
+        if (made) ck_assert_int_eq(mkdir(dir, 0777), 0);
+        ck_assert_ptr_null(open_trainer(&r, &config));
+        expect_error(r.ctx, LS_ERR_NOT_FOUND, "no run to resume in '");
+        ck_assert_int_eq(access(dir, F_OK) == 0, made);
+    }
+    config.resume = false;
+    ls_context_close(&r.ctx);
     run_once(&usual, &config, portrait, &where);
     r = open_good_run(&usual);
-    expect_refused(&r, &config, "holds a run already");
+    expect_refused(&r, &config, "holds a run already; set resume, or choose another folder");
     config.resume = true;
     ls_trainer *first = open_trainer(&r, &config);
     ck_assert_ptr_nonnull(first);
