@@ -82,9 +82,10 @@ static ls_status check_model(const ls_run *t)
 static ls_status check_folder(const ls_run *t, const char *dir)
 {
     if (!dir || !*dir || t->extent == LS_RUN_IMAGES) return LS_OK;
-    if (t->extent == LS_RUN_WHOLE) return ls__run_folder_may_take(t->ctx, dir);
+    if (t->extent == LS_RUN_WHOLE) return ls__run_folder_may_take(t, dir);
     if (!ls__run_folder_holds_run(dir) && !ls__run_folder_is_of_program(dir)) return LS_OK;
-    return ls__fail(t->ctx, LS_ERR_SETTING, "--out %s: contains a run; choose another folder", dir);
+    return ls__fail(t->ctx, LS_ERR_SETTING, "%s%s: contains a run; choose another folder",
+                    ls__run_is_of_command(t) ? "--out " : "", dir);
 }
 
 static ls_status open_new(ls_run *t, const char *dir, const ls_run_config *config)

@@ -52,6 +52,11 @@ ls_status ls__run_read_settings(ls_run *t, const ls_run_config *config)
     return read_given(t, config->given);
 }
 
+bool ls__run_is_of_command(const ls_run *t)
+{
+    return t->own_table != NULL;
+}
+
 void ls__run_free_settings(ls_run *t)
 {
     ls__settings_free_texts(t->texts);

@@ -16,37 +16,49 @@
 
 static const char default_name[] = "run";
 
-/* LS_ERR_SETTING unless the run in `dir` may be replaced, because it has no step. */
-static ls_status check_replaceable(ls_context *ctx, const char *dir)
+/* Of messages that name a folder: the command's option, "" for a program. */
+static const char *out_option(const ls_run *t)
 {
-    if (ls__run_has_no_step(dir)) return LS_OK;
-    return ls__fail(ctx, LS_ERR_SETTING,
-                    "%s already contains a run: resume it with --resume %s, or choose another "
-                    "--out",
-                    dir, dir);
+    return ls__run_is_of_command(t) ? "--out " : "";
 }
 
-ls_status ls__run_folder_may_take(ls_context *ctx, const char *dir)
+/* LS_ERR_SETTING unless the run in `dir` may be replaced, because it has no step. */
+static ls_status check_replaceable(const ls_run *t, const char *dir)
+{
+    if (ls__run_has_no_step(dir)) return LS_OK;
+    if (ls__run_is_of_command(t))
+        return ls__fail(t->ctx, LS_ERR_SETTING,
+                        "%s already contains a run: resume it with --resume %s, or choose another "
+                        "--out",
+                        dir, dir);
+    return ls__fail(t->ctx, LS_ERR_SETTING,
+                    "%s already contains a run: resume it with ls_run_resume, or choose another "
+                    "folder",
+                    dir);
+}
+
+ls_status ls__run_folder_may_take(const ls_run *t, const char *dir)
 {
     char name[LS__FILE_NAME_SIZE];
-    if (ls__run_folder_holds_run(dir)) return check_replaceable(ctx, dir);
+    if (ls__run_folder_holds_run(dir)) return check_replaceable(t, dir);
     if (ls__run_folder_is_of_program(dir))
-        return ls__fail(ctx, LS_ERR_SETTING,
-                        "--out %s: contains a run of another program; choose another folder", dir);
+        return ls__fail(t->ctx, LS_ERR_SETTING,
+                        "%s%s: contains a run of another program; choose another folder",
+                        out_option(t), dir);
     if (ls__path_exists(dir) && !ls__is_folder(dir))
-        return ls__fail(ctx, LS_ERR_SETTING, "--out %s: not a folder", dir);
+        return ls__fail(t->ctx, LS_ERR_SETTING, "%s%s: not a folder", out_option(t), dir);
     if (!ls__run_folder_find_foreign(dir, name)) return LS_OK;
-    return ls__fail(ctx, LS_ERR_SETTING,
-                    "--out %s: the folder is not empty and contains no run (found '%s'); expected "
+    return ls__fail(t->ctx, LS_ERR_SETTING,
+                    "%s%s: the folder is not empty and contains no run (found '%s'); expected "
                     "a new or empty folder",
-                    dir, name);
+                    out_option(t), dir, name);
 }
 
 /* From here on the folder contains no run. */
 static ls_status remove_run(const ls_run *t)
 {
     char path[LS__RUN_PATH_SIZE];
-    LS_TRY(check_replaceable(t->ctx, t->dir));
+    LS_TRY(check_replaceable(t, t->dir));
     snprintf(path, sizeof(path), "%s/log.txt", t->dir);
     (void)remove(path);
     snprintf(path, sizeof(path), "%s/config.json", t->dir);
@@ -112,8 +124,9 @@ static const char *keep_device(json_t *stored, ls__run_settings *r)
     return taken;
 }
 
-static ls_status fail_no_run(ls_context *ctx, const char *dir)
+static ls_status fail_no_run(const ls_run *t, ls_context *ctx)
 {
+    const char *dir = t->dir;
     char path[LS__RUN_PATH_SIZE];
     if (ls__run_folder_is_of_program(dir))
         return ls__fail(ctx, LS_ERR_NOT_FOUND,
@@ -126,16 +139,19 @@ static ls_status fail_no_run(ls_context *ctx, const char *dir)
     const char *what = ls__is_folder(dir) ? "/config.json: no such file" : ": no such folder";
     if (!ls__ranks_is_first())
         return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; all ranks read the run's folder", dir, what);
-    return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; --out %s starts a run there", dir, what, dir);
+    if (ls__run_is_of_command(t))
+        return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; --out %s starts a run there", dir, what, dir);
+    return ls__fail(ctx, LS_ERR_NOT_FOUND, "%s%s; ls_run_open starts a run there", dir, what);
 }
 
 ls_status ls__run_check_checkpoint(const ls_run *t)
 {
     char path[LS__RUN_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/last.safetensors", t->dir);
-    return ls__path_exists(path) ? LS_OK
-                                 : ls__fail(t->ctx, LS_ERR_NOT_FOUND,
-                                            "%s: no such file; it is required for --resume", path);
+    return ls__path_exists(path)
+               ? LS_OK
+               : ls__fail(t->ctx, LS_ERR_NOT_FOUND,
+                          "%s: no such file; the run can't resume without it", path);
 }
 
 ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
@@ -143,7 +159,7 @@ ls_status ls__run_read_stored(ls_run *t, ls_context *ctx, const ls_given *given,
 {
     enum { MODELS_SIZE = 512 };
     char path[LS__RUN_PATH_SIZE];
-    if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(ctx, t->dir);
+    if (!ls__run_folder_holds_run(t->dir)) return fail_no_run(t, ctx);
     t->stored = ls__run_config_read(ctx, t->dir, path);
     if (!t->stored) return ls_context_status(ctx);
     const json_t *options = json_object_get(t->stored, "options");

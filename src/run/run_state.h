@@ -83,8 +83,8 @@ ls_training_state ls__run_state(const ls_run *t);
 
 /* ---- The run's folder: run_start.c ---- */
 
-/* LS_ERR_SETTING unless a new run can have the folder of --out. */
-ls_status ls__run_folder_may_take(ls_context *ctx, const char *dir);
+/* LS_ERR_SETTING unless the new run can have the folder `dir`. */
+ls_status ls__run_folder_may_take(const ls_run *t, const char *dir);
 
 /* Reads the config of the run in t->dir into t->stored, and the settings that are not given from
  * it. LS_ERR_SETTING for what can't be changed. */
@@ -107,6 +107,8 @@ ls_status ls__run_read_settings(ls_run *t, const ls_run_config *config);
 /* Keeps the words of the values of choices, for ls_run_text, when all settings have their values.
  */
 ls_status ls__run_keep_words(ls_run *t);
+/* Whether a command line gave them, so that messages name options that are not settings. */
+bool ls__run_is_of_command(const ls_run *t);
 /* Frees what they are borrowed from. */
 void ls__run_free_settings(ls_run *t);
 

@@ -63,6 +63,17 @@ START_TEST(the_run_of_the_command)
                "--epochs 3: the learning rates of --lr-scheduler cosine depend on");
     train(open_run(NULL, first), LS_TRAINER_MAX_STEPS);
     ck_assert_int_eq(system("test -f run/config.json"), 0);
+    fails_with(
+        open_run("run", first), LS_ERR_SETTING,
+        "run already contains a run: resume it with ls_run_resume, or choose another folder");
+    fails_with(
+        ls_run_open("run", &(ls_run_config){ .settings = settings, .extent = LS_RUN_TRAINING }),
+        LS_ERR_SETTING, "run: contains a run; choose another folder");
+    fails_with(ls_run_resume("none", NULL), LS_ERR_NOT_FOUND,
+               "none: no such folder; ls_run_open starts a run there");
+    ck_assert_int_eq(system("rm run/last.safetensors"), 0);
+    fails_with(ls_run_resume("run", NULL), LS_ERR_NOT_FOUND,
+               "run/last.safetensors: no such file; the run can't resume without it");
     end_folder();
 }
 END_TEST
