@@ -31,8 +31,9 @@ static ls_status train(ls_context *ctx, const char *train_dir, const char *val_d
     ls_dataset *data = ls_image_folder_open(ctx, train_dir);
     const int n_classes = ls_dataset_class_count(data);
     const char *names[1000] = { NULL }; /* validation has to number classes as training does */
-    for (int i = 0; i < n_classes && i < 1000; i++) names[i] = ls_dataset_class_name(data, i);
-    ls_dataset *val_data = ls_image_folder_open_classes(ctx, val_dir, n_classes, names);
+    const int n_names = n_classes < 1000 ? n_classes : 1000;
+    for (int i = 0; i < n_names; i++) names[i] = ls_dataset_class_name(data, i);
+    ls_dataset *val_data = ls_image_folder_open_classes(ctx, val_dir, n_names, names);
 
     const ls_loader_config augmented = { .batch_size = BATCH,
                                          .workers = 2,
