@@ -40,7 +40,8 @@ static bool find_own_folder(char *out, size_t size)
     return snprintf(out, size, "%s", path) < (int)size;
 }
 
-/* dlopen of FOLDER/BELOWFILE. If the file exists but can't be loaded, the error is in `reason`. */
+/* dlopen of FOLDER/BELOW and FILE; BELOW is empty or ends in '/'. If the file exists but can't be
+ * loaded, the error is in `reason`. */
 static void *open_file(const char *folder, const char *below, const char *file, char *reason,
                        size_t size)
 {

@@ -100,7 +100,7 @@ static ls_status check_fields(const reading *r, const json_t *json)
     make_fields(r->ctx, LS_F32, fields);
     const char *libraries = json_string_value(json_object_get(json, fields[LIBRARIES].key));
     if (!libraries || strcmp(libraries, fields[LIBRARIES].value) != 0)
-        make_fields(r->ctx, LS_BF16, fields); /* whose kernels may be of more libraries */
+        make_fields(r->ctx, LS_BF16, fields); /* whose kernels may come from more libraries */
     for (int i = 0; i < N_FIELDS; i++) {
         const char *there = json_string_value(json_object_get(json, fields[i].key));
         if (!there || (i == 0 && strcmp(there, FORMAT) != 0))

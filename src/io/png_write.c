@@ -1,5 +1,5 @@
-/* png_write.c: see png_write.h. Photographs that no filter prepares hardly shrink, so the deflate
- * stream (RFC 1951) stores the bytes. */
+/* png_write.c: see png_write.h. The deflate stream (RFC 1951) stores the bytes without compression:
+ * 16 images of 224 pixels are 2.4 MB. */
 #include "io/png_write.h"
 
 #include "base/crc.h"
@@ -34,10 +34,11 @@ static void put_rows(ls__bytes *rows, int64_t height, size_t row_bytes, const un
 /* The checksum Adler-32 (RFC 1950). */
 static uint32_t adler32(const unsigned char *bytes, size_t size)
 {
+    enum { PRIME = 65521 }; /* the largest one below 2^16 */
     uint32_t a = 1, b = 0;
     for (size_t i = 0; i < size; i++) {
-        a = (a + bytes[i]) % 65521;
-        b = (b + a) % 65521;
+        a = (a + bytes[i]) % PRIME;
+        b = (b + a) % PRIME;
     }
     return b << 16 | a;
 }
@@ -46,7 +47,7 @@ static uint32_t adler32(const unsigned char *bytes, size_t size)
 static void store(ls__bytes *out, const unsigned char *bytes, size_t size)
 {
     enum { MAX_BLOCK = 65535 };
-    static const unsigned char header[] = { 0x78, 0x01 };
+    static const unsigned char header[] = { 0x78, 0x01 }; /* deflate, a window of 32 KiB */
     ls__bytes_put(out, header, sizeof(header));
     size_t at = 0;
     do {

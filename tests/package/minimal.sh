@@ -60,14 +60,26 @@ int main(void)
     const char *message = ls_context_message(ctx);
     puts(message);
     const int status = data || !strstr(message, "minimal build") || !strstr(message, "gunzip");
+    ls_context_clear_error(ctx);
+    file = fopen("images/a/1.webp", "wb");
+    if (!file || fwrite("RIFF\4\0\0\0WEBP", 1, 12, file) != 12 || fclose(file) != 0) return 2;
+    const char *path = "images/a/1.webp";
+    ls_loader *loader = ls_loader_open(ls_image_files_open(ctx, 1, &path),
+                                       &(ls_loader_config){ .batch_size = 1, .crop = 8 });
+    ls_loader_start(loader, 0);
+    for (ls_batch batch; ls_loader_next(loader, &batch);) continue;
+    message = ls_context_message(ctx);
+    puts(message);
+    const int webp = !strstr(message, "WebP") || !strstr(message, "LOCKSTEP_MINIMAL");
     ls_context_close(&ctx);
-    return status;
+    return status + webp;
 }
 END
+mkdir -p "$stage/images/a"
 for kind in shared static; do
   cmake -S "$stage/project" -B "$stage/$kind" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$stage/prefix" \
     -DLOCKSTEP_LIBRARY=$kind -DKIND=$kind >/dev/null
   cmake --build "$stage/$kind" >"$stage/$kind.log" || { cat "$stage/$kind.log"; fail "a program in CMake, $kind"; }
-  (cd "$stage" && "$kind/program") || fail "a file of gzip: another error was expected"
+  (cd "$stage" && "$kind/program") || fail "files of gzip and WebP: other errors were expected"
 done
 echo "the library of a minimal build: $(strip -o "$stage/stripped.so" "$library" && stat -c %s "$stage/stripped.so") bytes"

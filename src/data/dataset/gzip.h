@@ -8,10 +8,11 @@
 
 typedef struct ls__gzip ls__gzip;
 
-/* No deflate stream grows by more (zlib's technical notes, "Maximum compression factor"). */
+/* The most bytes that one byte of a deflate stream makes (zlib's technical notes, "Maximum
+ * compression factor"). */
 enum { LS__GZIP_MAX_INFLATION = 1032 };
 
-/* `bytes` stay the caller's; `path` is for messages. */
+/* `bytes` must stay valid until the close; `path` is for messages. */
 ls_status ls__gzip_open(ls_context *ctx, const char *path, unsigned char *bytes, size_t n,
                         ls__gzip **out);
 void ls__gzip_close(ls__gzip **gzip);
