@@ -177,6 +177,37 @@ START_TEST(cut_and_flipped)
 }
 END_TEST
 
+/* RFC 1952 lets a file have several members, which may be empty. */
+START_TEST(several_members)
+{
+    char *folder = new_folder();
+    const char *i_path = path_in(folder, "i"), *l_path = path_in(folder, "l");
+    ls_context *ctx = ls_context_open(NULL);
+    fill_images();
+    write_file(l_path, labels, sizeof(labels));
+    for (int cut = 0; cut <= IMAGE_BYTES; cut++) {
+        write_gzip(i_path, images, (size_t)cut);
+        size_t n[2];
+        uint8_t *first = read_file(i_path, &n[0]);
+        write_gzip(i_path, images + cut, (size_t)(IMAGE_BYTES - cut));
+        uint8_t *second = read_file(i_path, &n[1]), *both = malloc(n[0] + n[1] + 1);
+        memcpy(both, first, n[0]);
+        memcpy(both + n[0], second, n[1]);
+        both[n[0] + n[1]] = 0;
+        write_file(i_path, both, n[0] + n[1]);
+        expect_batch(ctx, ls_idx_open(ctx, i_path, l_path, 0));
+        write_file(i_path, both, n[0] + n[1] + 1);
+        ck_assert_ptr_null(ls_idx_open(ctx, i_path, l_path, 0));
+        expect_error(ctx, LS_ERR_DATA, "a damaged gzip file: 1 more bytes follow its end");
+        free(first);
+        free(second);
+        free(both);
+    }
+    ls_context_close(&ctx);
+    remove_folder(folder);
+}
+END_TEST
+
 static bool open_files(ls_context *ctx, void *folder)
 {
     return ls_idx_open(ctx, path_in(folder, "i"), path_in(folder, "l"), 0) != NULL;
@@ -250,6 +281,6 @@ END_TEST
 
 TEST_PROGRAM(idx)
 {
-    return RUN_SUITE("idx", plain_and_compressed, damaged_files, cut_and_flipped,
+    return RUN_SUITE("idx", plain_and_compressed, damaged_files, cut_and_flipped, several_members,
                      every_allocation_may_fail, grey_batches, erased_grey_batches);
 }

@@ -1,9 +1,8 @@
-/* gzip.h: decodes a gzip file (RFC 1952) in memory, by zlib. */
+/* gzip.h: decodes an idx file that is compressed by gzip (RFC 1952), in memory, by zlib. */
 #ifndef LS_DATA_DATASET_GZIP_H
 #define LS_DATA_DATASET_GZIP_H
 
 #include <lockstep/context.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct ls__gzip ls__gzip;
@@ -12,16 +11,12 @@ typedef struct ls__gzip ls__gzip;
  * compression factor"). */
 enum { LS__GZIP_MAX_INFLATION = 1032 };
 
-/* `bytes` must stay valid until the close; `path` is for messages. */
+/* `bytes` and `path`, which is for messages, must stay valid until the close. */
 ls_status ls__gzip_open(ls_context *ctx, const char *path, unsigned char *bytes, size_t n,
                         ls__gzip **out);
+/* Decodes up to n <= UINT32_MAX bytes; *got are fewer at the end of all members. LS_ERR_DATA for
+ * damage, and for other bytes after the last member. */
+ls_status ls__gzip_read(ls__gzip *gzip, void *out, size_t n, size_t *got);
 void ls__gzip_close(ls__gzip **gzip);
-/* Decodes up to n <= UINT32_MAX bytes, and returns how many: fewer at the end, or at damage. */
-size_t ls__gzip_read(ls__gzip *gzip, void *out, size_t n);
-/* After a read of fewer bytes: NULL at the end of sound data, or what is wrong. */
-const char *ls__gzip_damage(const ls__gzip *gzip);
-bool ls__gzip_out_of_memory(const ls__gzip *gzip);
-/* The file's bytes that were not read yet. */
-size_t ls__gzip_rest(const ls__gzip *gzip);
 
 #endif

@@ -43,24 +43,21 @@ static ls_status open_file(idx_file *file, ls_context *ctx, const char *path)
     return ls__gzip_open(ctx, path, file->bytes, file->n_bytes, &file->gzip);
 }
 
-/* Reads up to n <= UINT32_MAX bytes, and returns how many: fewer at the end, or at damage. */
-static size_t read_some(idx_file *file, void *out, size_t n)
+/* Reads up to n <= UINT32_MAX bytes; *got are fewer at the end. */
+static ls_status read_some(idx_file *file, void *out, size_t n, size_t *got)
 {
-    if (file->gzip) return ls__gzip_read(file->gzip, out, n);
-    const size_t left = file->n_bytes - file->at, taken = n < left ? n : left;
-    memcpy(out, file->bytes + file->at, taken);
-    file->at += taken;
-    return taken;
+    if (file->gzip) return ls__gzip_read(file->gzip, out, n, got);
+    const size_t left = file->n_bytes - file->at;
+    *got = n < left ? n : left;
+    memcpy(out, file->bytes + file->at, *got);
+    file->at += *got;
+    return LS_OK;
 }
 
 static ls_status fail_short(const idx_file *file, const char *part, size_t got, size_t expected)
 {
-    if (file->gzip && ls__gzip_out_of_memory(file->gzip))
-        return ls__fail_memory(file->ctx, file->path, expected);
-    const char *damage = file->gzip ? ls__gzip_damage(file->gzip) : NULL;
-    return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': %s has %zu bytes, expected %zu%s%s",
-                    file->path, part, got, expected, damage ? "; a damaged gzip file: " : "",
-                    damage ? damage : "");
+    return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': %s has %zu bytes, expected %zu",
+                    file->path, part, got, expected);
 }
 
 /* Reads the magic number and the dimensions. */
@@ -70,7 +67,8 @@ static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
     const uint32_t expected = TYPE_U8 << 8 | (uint32_t)n_dims;
     const size_t n = 4 * (1 + (size_t)n_dims);
     const bool named_gz = !file->gzip && ls__ends_with(file->path, ".gz");
-    size_t got = read_some(file, bytes, 4);
+    size_t got, rest = 0;
+    LS_TRY(read_some(file, bytes, 4, &got));
     const uint32_t magic = got == 4 ? ls__be32(bytes) : 0;
     if (got == 4 && magic != expected)
         return ls__fail(
@@ -84,8 +82,8 @@ static ls_status read_header(idx_file *file, int n_dims, int64_t dims[MAX_DIMS])
             : magic == 0x801                    ? "; it is a file of labels"
             : magic == 0x803                    ? "; it is a file of images"
                                                 : "");
-    if (got == 4) got += read_some(file, bytes + 4, n - 4);
-    if (got < n) return fail_short(file, "its header", got, n);
+    if (got == 4) LS_TRY(read_some(file, bytes + 4, n - 4, &rest));
+    if (got + rest < n) return fail_short(file, "its header", got + rest, n);
     for (int i = 0; i < n_dims; i++) dims[i] = ls__be32(bytes + 4 + 4 * i);
     return LS_OK;
 }
@@ -124,21 +122,13 @@ static ls_status check_size(const idx_file *file, int n_dims, const int64_t dims
 static ls_status read_data(idx_file *file, uint8_t *out, size_t size)
 {
     enum { CHUNK = 1 << 30 };
-    size_t got = 0, n = 1;
-    while (got < size && n > 0) {
-        n = read_some(file, out + got, size - got < CHUNK ? size - got : CHUNK);
-        got += n;
-    }
-    if (got < size) return fail_short(file, "its data", got, size);
+    size_t done = 0, got = 1;
+    for (; done < size && got > 0; done += got)
+        LS_TRY(read_some(file, out + done, size - done < CHUNK ? size - done : CHUNK, &got));
+    if (done < size) return fail_short(file, "its data", done, size);
     uint8_t more;
-    const bool longer = read_some(file, &more, 1) > 0;
-    const char *damage = file->gzip && !longer ? ls__gzip_damage(file->gzip) : NULL;
-    if (damage && ls__gzip_out_of_memory(file->gzip))
-        return ls__fail_memory(file->ctx, file->path, 0);
-    if (damage)
-        return ls__fail(file->ctx, LS_ERR_DATA, "idx file '%s': a damaged gzip file: %s",
-                        file->path, damage);
-    if (longer || (file->gzip ? ls__gzip_rest(file->gzip) : file->n_bytes - file->at) > 0)
+    LS_TRY(read_some(file, &more, 1, &got));
+    if (got > 0)
         return ls__fail(file->ctx, LS_ERR_DATA,
                         "idx file '%s': more bytes follow the %zu that its header states",
                         file->path, size);
