@@ -8,6 +8,7 @@
 typedef struct train_session {
     cli_run run;     /* first: it is the user of the run's callbacks */
     int64_t n_steps; /* that were trained before */
+    bool resumed;
 } train_session;
 
 /* The steps that are left, for the progress's estimate of the time that they take. */
@@ -33,7 +34,7 @@ static void begin(cli_run *r)
     session->n_steps = ls_trainer_get_state(ls_run_trainer(r->run)).n_steps;
     if (ls_context_rank(r->report.ctx) == 0) session_log_open(ls_run_dir(r->run));
     catch_signals();
-    train_print_begin(r->run);
+    train_print_begin(r->run, session->resumed);
     open_progress(r->run, &r->report.progress);
 }
 
@@ -48,7 +49,7 @@ static void print_bad_images(const run_report *report, const ls_run *run, ls_tra
 }
 
 /* Trains an opened run. *ends_together: the ranks end alike, with the same exit status. */
-static int train(train_session *session, bool resumed, double begun, bool *ends_together)
+static int train(train_session *session, double begun, bool *ends_together)
 {
     ls_run *run = session->run.run;
     ls_context *ctx = session->run.report.ctx;
@@ -67,8 +68,8 @@ static int train(train_session *session, bool resumed, double begun, bool *ends_
         ls_trainer_get_state(ls_run_trainer(run)).n_steps == session->n_steps)
         print_text(stdout, "%s was complete already: nothing was trained\n", ls_run_dir(run));
     ranks_end(ctx, *ends_together);
-    const int exit_status = train_print_end(run, resumed, end, session->run.report.data_exit_status,
-                                            clock_seconds() - begun);
+    const int exit_status = train_print_end(
+        run, session->resumed, end, session->run.report.data_exit_status, clock_seconds() - begun);
     if (*ends_together) ranks_wait(ctx);
     return exit_status;
 }
@@ -76,11 +77,11 @@ static int train(train_session *session, bool resumed, double begun, bool *ends_
 static int open_and_train(const cli_parsed *parsed, const char *out, const char *resume)
 {
     const double begun = clock_seconds();
-    train_session session = { .run = { .parsed = parsed, .on_start = begin } };
+    train_session session = { .run = { .parsed = parsed, .on_start = begin },
+                              .resumed = resume != NULL };
     bool ends_together = false;
     int exit_status = open_run(&session.run, out, resume, LS_RUN_WHOLE, false);
-    if (exit_status == LS_EXIT_DONE)
-        exit_status = train(&session, resume != NULL, begun, &ends_together);
+    if (exit_status == LS_EXIT_DONE) exit_status = train(&session, begun, &ends_together);
     if (exit_status != LS_EXIT_DONE && !ends_together)
         ls_context_abort(ls_run_context(session.run.run), exit_status);
     ls_run_close(&session.run.run);

@@ -151,7 +151,7 @@ static int64_t count_frozen(const ls_net *net)
     return n;
 }
 
-static void print_place(ls_run *run)
+static void print_place(ls_run *run, bool resumed)
 {
     const ls_context *ctx = ls_run_context(run);
     const ls_trainer_state at = ls_trainer_get_state(ls_run_trainer(run));
@@ -166,10 +166,12 @@ static void print_place(ls_run *run)
     else if (at.epoch > 0 || at.step > 0)
         print_text(stdout, ", resumed at epoch %lld, step %lld", (long long)at.epoch + 1,
                    (long long)at.step);
+    else if (resumed)
+        print_text(stdout, ", from the beginning, because no step was saved");
     print_text(stdout, "\n");
 }
 
-void train_print_begin(ls_run *run)
+void train_print_begin(ls_run *run, bool resumed)
 {
     if (print_is_quiet()) return;
     print_data(run);
@@ -189,7 +191,7 @@ void train_print_begin(ls_run *run)
     if (ls_run_text(run, "freeze"))
         print_text(stdout, "frozen  %lld of the parameters\n",
                    (long long)count_frozen(ls_run_net(run)));
-    print_place(run);
+    print_place(run, resumed);
     fflush(stdout);
 }
 

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 /* What the run is: data, model, loss, device, folder. */
-void train_print_begin(ls_run *run);
+void train_print_begin(ls_run *run, bool resumed);
 
 /* How it ended and what to do next. data_exit_status: the exit status of an error of the images.
  * seconds: since the command started. Returns the exit status. */

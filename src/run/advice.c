@@ -53,8 +53,7 @@ static void advise_batch(const ls_run *t)
 {
     const int64_t n = ls_dataset_sample_count(t->train_data), batch = t->settings->batch;
     const int64_t steps = ls_loader_step_count(t->train);
-    int64_t better = 1;
-    while (better * 2 <= n / 8) better *= 2;
+    const int64_t better = ls__run_suggest_batch(n);
     if (batch <= n / 4 || better >= batch) return;
     ls__warn(
         t->ctx, LS_LOG_RUN,

@@ -180,15 +180,24 @@ ls_status ls__run_open_datasets(ls_run *t)
                                              : LS_OK;
 }
 
+int64_t ls__run_suggest_batch(int64_t n_images)
+{
+    int64_t batch = 8;
+    while (batch * 2 <= n_images / 8) batch *= 2;
+    return n_images < batch ? n_images : batch;
+}
+
 ls_status ls__run_open_loaders(ls_run *t)
 {
     const ls__run_settings *r = t->settings;
     const long long n = ls_dataset_sample_count(t->train_data);
+    const long long better = ls__run_suggest_batch(n);
     if (n < r->batch)
         return ls__fail(
             t->ctx, LS_ERR_DATA,
-            "%s: %lld training images do not fill one batch of %lld: use -b %lld or less",
-            r->data_dir, n, (long long)r->batch, n);
+            "%s: %lld training images do not fill one batch of %lld: use -b %lld, which "
+            "gives %lld step%s per epoch",
+            r->data_dir, n, (long long)r->batch, better, n / better, n / better == 1 ? "" : "s");
     ls_loader_config config = ls__run_train_loader_config(r);
     t->train = ls_loader_open(t->train_data, &config);
     const ls_input_spec input = ls_loader_input_spec(t->train);

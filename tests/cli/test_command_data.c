@@ -125,9 +125,9 @@ START_TEST(warnings_before_training)
     ck_assert_int_eq(count_said("warning"), 0);
     expect(0, TRAIN "--image-size 16 -b 11 --steps 1 --out more");
     expect_err(
-        "warning: -b 11 gives only 3 steps per epoch for 40 training images; -b 4 gives 10\n");
+        "warning: -b 11 gives only 3 steps per epoch for 40 training images; -b 8 gives 5\n");
     expect(0, TRAIN "--image-size 16 -b 40 --steps 1 --out all");
-    expect_err("-b 40 gives only 1 step per epoch for 40 training images; -b 4 gives 10\n");
+    expect_err("-b 40 gives only 1 step per epoch for 40 training images; -b 8 gives 5\n");
 
     ck_assert_int_eq(system("mkdir up && mv data up/train"), 0);
     expect(0, TRAIN "--image-size 16 --data-dir up --no-val --steps 1 --out high");

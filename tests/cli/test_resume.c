@@ -115,6 +115,8 @@ START_TEST(a_run_without_a_step_is_replaced)
     expect(3, TRAIN "--epochs 2 --out run");
     expect_err("epoch 1, step 1: ");
     ck_assert_int_eq(count_steps("run"), 0);
+    expect(3, "train --resume run");
+    expect_out("run     run, from the beginning, because no step was saved\n");
     expect(0, TRAIN "--epochs 1 --on-bad-image skip --out run");
     ck_assert_int_eq(system("rm data/train/star/bad*"), 0);
     expect(2, TRAIN "--epochs 1 --out run");
