@@ -198,7 +198,10 @@ static void print_as_text(const json_t *report, char *const dirs[2], ls_run_verd
     if (replay) print_replay(replay);
     const bool partly =
         verdict == LS_RUNS_IDENTICAL && json_integer_of(steps, "a") != json_integer_of(steps, "b");
-    print_text(stdout, "result: %s%s\n", verdicts[verdict], partly ? " in all common steps" : "");
+    const bool other = verdict == LS_RUNS_NOT_COMPARABLE &&
+                       json_array_size(json_object_get(report, "identity_differences")) > 0;
+    print_text(stdout, "result: %s%s%s\n", verdicts[verdict], partly ? " in all common steps" : "",
+               other ? ": the identities differ, so no step is replayed" : "");
 }
 
 static int compare(const compare_values *v, char *const dirs[2])

@@ -1,8 +1,10 @@
 /* options.c: parses command lines by a table of options; see options.h. */
 #include "cli.h"
+#include <lockstep/text.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int find_letter(const ls_setting *options, char letter)
 {
@@ -61,6 +63,22 @@ static bool is_on(const cli_parsed *parsed, const char *name)
     return text && strcmp(text, "false") != 0;
 }
 
+/* Of a command without arguments: names the option that a path was probably meant for. */
+static int fail_argument(const ls_setting *table, const char *word)
+{
+    static const char *const options[] = { "--data-dir", "--checkpoint" };
+    struct stat file;
+    char *path = stat(word, &file) == 0 ? ls_shell_word(word) : NULL;
+    int i = 0;
+    while (i < 2 && find_option(table, options[i]) < 0) i++;
+    const int status =
+        path && i < 2 ? fail_with(LS_EXIT_USAGE, "unexpected argument '%s'; did you mean %s %s?",
+                                  word, options[i], path)
+                      : fail_with(LS_EXIT_USAGE, "unexpected argument '%s'", word);
+    free(path);
+    return status;
+}
+
 /* Returns -1, or the exit status if the command ends. */
 static int parse_words(const cli_command *command, int argc, char **argv, void *values,
                        cli_parsed *parsed)
@@ -79,7 +97,7 @@ static int parse_words(const cli_command *command, int argc, char **argv, void *
             options_help(command, all);
             return LS_EXIT_DONE;
         } else if (!*command->arguments) {
-            return fail_with(LS_EXIT_USAGE, "unexpected argument '%s'", word);
+            return fail_argument(parsed->table, word);
         } else {
             argv[parsed->n_arguments++] = word;
         }

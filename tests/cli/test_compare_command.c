@@ -70,7 +70,7 @@ START_TEST(runs_of_other_identities)
     expect_out("seed is \"0\" in A, \"1\" in B");
     expect_out("optimizer.momentum is 0.9 in A, 0.8 in B");
     expect_out("the first step that differs is 0, in: batch loss gradients weights");
-    expect_out("result: not comparable");
+    expect_out("result: not comparable: the identities differ, so no step is replayed\n");
     expect(0, TRAIN "--out c --steps 3 --seeding worker -j 1");
     expect(0, TRAIN "--out d --steps 3 --seeding worker -j 2");
     expect(2, "compare c d");
