@@ -29,6 +29,7 @@ typedef struct variant {
     ls_parameter_kind parameter;
     ls_recompute recompute;
     ls_arithmetic arithmetic;
+    ls_precision precision;
 } variant;
 
 /* An op whose callbacks nobody will call. */
@@ -79,6 +80,7 @@ static json_t *identity_of(const variant *v)
         ctx, model, v,
         &(ls_net_config){ .input = ls_loader_input_spec(loader),
                           .recompute = v->recompute,
+                          .precision = v->precision,
                           .loss = { LS_LOSS_CROSS_ENTROPY, .label_smoothing = v->smoothing,
                                     .soft_targets = v->soft_targets } });
     if (v->frozen) ls_net_freeze(net, v->frozen);
@@ -132,13 +134,15 @@ START_TEST(portable_arithmetic_has_no_processor)
 }
 END_TEST
 
-/* A variable of this process; the text of the difference. */
+/* A variable of this process, for a net in bf16, where native arithmetic uses oneDNN; the text of
+ * the difference. */
 static const char *compare_with_variable(ls_arithmetic arithmetic, const char *name,
                                          const char *value)
 {
     static char text[512];
     variant v = usual;
     v.arithmetic = arithmetic;
+    v.precision = LS_PRECISION_BF16;
     json_t *there = identity_of(&v);
     ck_assert_int_eq(setenv(name, value, 1), 0);
     json_t *here = identity_of(&v), *differences;
@@ -171,6 +175,7 @@ START_TEST(variables_that_change_kernels_count)
     if (!HAS_ONEDNN) SKIP("this build has no oneDNN");
     variant native = usual;
     native.arithmetic = LS_ARITHMETIC_NATIVE;
+    native.precision = LS_PRECISION_BF16;
     json_t *identity = identity_of(&native);
     const bool uses_onednn = json_object_get(identity, "processor") != NULL;
     json_decref(identity);
