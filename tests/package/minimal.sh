@@ -19,8 +19,9 @@ readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' >"$stage/needed"
 grep -q '^libc\.so' "$stage/needed" || fail "the library's needs were not found"
 foreign=$(grep -vE '^(libjpeg|libjansson|libm|libc|ld-linux.*)\.so' "$stage/needed" || true)
 [ -z "$foreign" ] || fail "the library needs $foreign"
-read -ra cflags < <(pkg-config --cflags lockstep)
-read -ra libs < <(pkg-config --libs lockstep)
+# xargs reads the paths with blanks that pkg-config quotes.
+mapfile -t cflags < <(pkg-config --cflags lockstep | xargs -n 1)
+mapfile -t libs < <(pkg-config --libs lockstep | xargs -n 1)
 # Every function that the installed headers declare is in the library.
 for header in "$stage"/prefix/include/lockstep/*.h; do echo "#include <lockstep/${header##*/}>"; done >"$stage/all.c"
 "$cc" "${cflags[@]}" -E -P "$stage/all.c" >"$stage/all.i"
