@@ -62,6 +62,14 @@ apt_get() {
   return "$status"
 }
 
+# is_installed NAME[:ARCHITECTURE]: for the machine's own architecture, unless another is named.
+is_installed() {
+  local architecture
+  architecture=$(dpkg --print-architecture)
+  [[ $1 != *:* ]] || architecture=${1#*:}
+  dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "$1" 2>/dev/null | grep -qxE "(all|$architecture) installed"
+}
+
 # need_packages NAME...: installs those that are missing. Nothing is touched when all are there.
 need_packages() {
   if ! command -v dpkg-query >/dev/null; then
@@ -70,7 +78,7 @@ need_packages() {
   fi
   local missing=() name
   for name in "$@"; do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+    is_installed "$name" || missing+=("$name")
   done
   [ "${#missing[@]}" -gt 0 ] || return 0
 

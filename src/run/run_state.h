@@ -67,8 +67,8 @@ void ls__run_release(ls_run *t);
 /* Opens train_data and val_data and sets the classes, as ls__run_open_objects does. settings and
  * ctx must be set; the caller must call ls__run_release in any case. */
 ls_status ls__run_open_datasets(ls_run *t);
-/* A batch for few images: a power of two that gives eight steps per epoch or more, or 8, because the
- * statistics of smaller batches are poor, but no more than there are. */
+/* A batch for few images: a power of two that gives eight steps per epoch or more, or 8, because
+ * the statistics of smaller batches are poor, but no more than there are. */
 int64_t ls__run_suggest_batch(int64_t n_images);
 /* Opens train and val, and completes the model's info. */
 ls_status ls__run_open_loaders(ls_run *t);

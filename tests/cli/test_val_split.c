@@ -110,7 +110,8 @@ START_TEST(wrong_folders)
     expect_err("data: has no folder 'val', 'validation', 'valid' or 'test'; --val-split 0.2 splits "
                "validation images off the training images, --no-val trains without validation\n");
     expect(3, SPLIT "--out none -b 61");
-    expect_err("data: 60 training images do not fill one batch of 61: use -b 8, which gives 7 steps per epoch");
+    expect_err("data: 60 training images do not fill one batch of 61: use -b 8, which gives 7 "
+               "steps per epoch");
     expect(3, SPLIT "--out none --data-dir data/train/star"); /* one level too deep */
     expect_err("no class folders; found 8 files, 8 of them images; expected "
                "data/train/star/<class>/<image>");

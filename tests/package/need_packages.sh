@@ -14,7 +14,12 @@ program() {
 }
 program dpkg-query <<'END'
 for name; do :; done
-grep -qx "$name" installed && printf installed
+grep -qx "$name" installed || exit 1
+[ "$name" = libc6-dev ] && echo 'arm64 installed'
+case $name in *:*) echo "${name#*:} installed" ;; *) echo 'amd64 installed' ;; esac
+END
+program dpkg <<'END'
+echo amd64
 END
 program apt-get <<'END'
 echo "apt-get $*" >>calls
@@ -35,7 +40,7 @@ program id <<'END'
 cat user
 END
 export PATH=$PWD/bin:$PATH
-echo gcc >installed
+printf '%s\n' gcc libc6-dev check:arm64 >installed
 
 # expect STATUS OUTPUT CALLS FAILURES MESSAGE PACKAGE...
 expect() {
@@ -57,7 +62,9 @@ E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend), is an
 waiting='waiting, for at most 5 minutes: another program installs packages'
 
 echo 0 >user
-expect 0 '' '' 0 '' gcc
+expect 0 '' '' 0 '' gcc libc6-dev check:arm64
+expect 0 'installing: gcc:arm64' '1 apt-get -qq install -y --no-install-recommends gcc:arm64
+1 apt-get -qq update' 0 '' gcc:arm64
 expect 0 'installing: check xz-utils' "1 $installs
 1 apt-get -qq update" 0 '' check gcc xz-utils
 expect 0 "installing: check xz-utils
