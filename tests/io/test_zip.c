@@ -7,8 +7,8 @@
 
 static size_t put(unsigned char *out, size_t at, uint64_t value, int n)
 {
-    for (int i = 0; i < n; i++) out[at + (size_t)i] = (unsigned char)(value >> 8 * i);
-    return at + (size_t)n;
+    for (; n > 0; n--, value >>= 8) out[at++] = (unsigned char)value;
+    return at;
 }
 
 /* An archive with one entry, an empty dict, as written where every number may exceed 32 bits: the
