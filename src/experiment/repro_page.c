@@ -315,8 +315,7 @@ static void put_commands(const ls_repro *r, ls__html *html)
                        "experiment</h3>\n");
     ls__page_put_words(html, &own);
     if (r->n_results > 1)
-        ls__html_put(html, "</div>\n<div class=\"card\">\n<h3>The op at which two results "
-                           "diverge</h3>\n");
+        ls__html_put(html, "</div>\n<div class=\"card\">\n<h3>Where two results diverge</h3>\n");
     for (int k = 1; k < r->n_results && k <= MAX_COMPARED; k++) {
         ls__words words = { 0 };
         ls__words_put(&words, "%s", r->program_name);

@@ -116,6 +116,40 @@ static void advise_order(const ls_run *t)
     }
 }
 
+/* A character as it is compared: without capitals, '_' and '-' as a space. */
+static char plain(char c)
+{
+    return c == '_' || c == '-' ? ' ' : (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* For qsort: of pointers to names. */
+static int compare_plain(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    while (*x && plain(*x) == plain(*y)) x++, y++;
+    return (unsigned char)plain(*x) - (unsigned char)plain(*y);
+}
+
+/* Names that differ in capitals or separators only are most often one class. */
+static void advise_names(const ls_run *t)
+{
+    const int n_classes = ls_dataset_class_count(t->train_data);
+    const int n = n_classes > 0 ? n_classes : ls_dataset_target_count(t->train_data);
+    const char **names = calloc((size_t)n + 1, sizeof(*names));
+    for (int i = 0; i < n && names; i++)
+        names[i] = n_classes > 0 ? ls_dataset_class_name(t->train_data, i)
+                                 : ls_dataset_target_name(t->train_data, i);
+    if (names) qsort(names, (size_t)n, sizeof(*names), compare_plain);
+    for (int i = 1; i < n && names; i++) {
+        if (compare_plain(&names[i - 1], &names[i]) != 0) continue;
+        ls__warn(t->ctx, LS_LOG_RUN,
+                 "'%s' and '%s' are two classes; if they mean one, give both the same name",
+                 names[i - 1], names[i]);
+        break;
+    }
+    free(names);
+}
+
 void ls__run_advise(const ls_run *t)
 {
     advise_folder(t);
@@ -123,5 +157,6 @@ void ls__run_advise(const ls_run *t)
     advise_accumulate(t);
     advise_balance(t);
     advise_order(t);
+    advise_names(t);
     ls__run_advise_images(t);
 }

@@ -410,6 +410,16 @@ START_TEST(advice)
     make("sed 's/,p[0-9]*//; s/,star,/,10.0,/; s/,ring,/,5.0,/' list.csv > floats.csv");
     expect(0, "train --data-dir floats.csv --csv-columns label=kind --out floats" RUN);
     expect_err("'10.0' before '5.0'");
+    ck_assert(!strstr(said_err, "are two classes"));
+    /* one class in two spellings */
+    make("awk '/star.*train/ && !n++ { sub(/,star,/, \",Star,\") } { print }' list.csv > "
+         "capitals.csv");
+    expect(0, "train --data-dir capitals.csv --csv-columns label=kind --out capitals" RUN);
+    expect_err("'Star' and 'star' are two classes");
+    make("for c in 'a_b' 'A b' ab; do mkdir -p \"spelled/$c\"; cp data/train/star/* "
+         "\"spelled/$c\"; done");
+    expect(0, "train --data-dir spelled --no-val --out spelled-run" RUN);
+    expect_err("'A b' and 'a_b' are two classes");
     /* missing images in eval, byte order marks */
     expect(0, "train --data-dir list.csv --csv-columns label=kind --out all" RUN);
     make("sed 's/000001/9/' list.csv > bad.csv");
