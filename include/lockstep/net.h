@@ -17,7 +17,10 @@ typedef enum ls_loss_kind {
     /* Of the model's output [N,K] and the input "target" f32 [N,K], without metrics. K must be the
      * data's n_targets. The other fields of ls_loss_config must be 0. */
     LS_LOSS_BINARY_CROSS_ENTROPY, /* ls_binary_cross_entropy, for samples with several labels */
-    LS_LOSS_MSE                   /* ls_mse, for targets that are numbers */
+    LS_LOSS_MSE,                  /* ls_mse, for targets that are numbers */
+    /* The program computes the loss from the outputs, and gives its gradient to
+     * ls_net_backward_from. The graph must not declare losses. Without shards */
+    LS_LOSS_EXTERNAL
 } ls_loss_kind;
 
 typedef struct ls_loss_config {
@@ -126,6 +129,15 @@ LS_API ls_status ls_net_feed(ls_net *net, const char *name, const ls_tensor *ten
 LS_API ls_status ls_net_forward(ls_net *net, ls_mode mode);
 LS_API ls_status
 ls_net_backward(ls_net *net); /* gradients of the sum of losses; overwrites the previous ones */
+/* The backward pass of a net with LS_LOSS_EXTERNAL: gradients of the sum over the elements of
+ * output * gradient, where `gradient` is that of the program's loss with respect to the named
+ * output, f32 of the output's shape. Other outputs count as if the loss did not depend on them.
+ * With loss scaling the gradient must be that of the scaled loss (ls_net_loss_scale). It is copied.
+ * Errors: those of ls_net_backward; LS_ERR_NOT_FOUND names the output; LS_ERR_SHAPE, LS_ERR_TYPE,
+ * LS_ERR_MISMATCH for the tensor; LS_ERR_UNSUPPORTED for a net with losses of its own, and for an
+ * output that depends on no parameter that is trained, and on no input whose gradient is required.
+ */
+LS_API ls_status ls_net_backward_from(ls_net *net, const char *output, const ls_tensor *gradient);
 /* Epoch and step key the random draws of dropout. ls_net_step sets them from the batch. */
 LS_API ls_status ls_net_set_step(ls_net *net, int64_t epoch, int64_t step);
 
@@ -191,8 +203,10 @@ typedef struct ls_parameter_info {
     const char *name;
     ls_parameter_kind kind;
     ls_tensor *value;
-    const ls_tensor *gradient; /* NULL for buffers and in inference nets; of the scaled loss if
-                                  there is loss scaling */
+    /* NULL for buffers and in inference nets; of the scaled loss if there is loss scaling. A
+     * program may write to it between the backward pass and ls_optimizer_step; with several ranks
+     * each must write the same. That of a frozen parameter is zero and must stay zero */
+    ls_tensor *gradient;
     bool frozen;
     LS_RESERVED(4);
 } ls_parameter_info;

@@ -143,7 +143,7 @@ static void put_gradients(const rules *r, const setting *s, trained *t, const pa
 static void update(trained *t, const float *gradients)
 {
     for (int64_t i = 0; i < ls_net_parameter_count(t->net); i++) {
-        ls_tensor *to = (ls_tensor *)ls_net_parameter_at(t->net, i).gradient;
+        ls_tensor *to = ls_net_parameter_at(t->net, i).gradient;
         if (!to) continue;
         ck_assert_int_eq(ls_tensor_write(to, gradients, ls_tensor_bytes(to)), LS_OK);
         gradients += ls_tensor_element_count(to);

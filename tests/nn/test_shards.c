@@ -26,7 +26,7 @@ static const float *set_tensors(ls_net *net, bool buffers, const float *from)
 {
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         const ls_parameter_info p = ls_net_parameter_at(net, i);
-        ls_tensor *to = buffers ? p.value : (ls_tensor *)p.gradient;
+        ls_tensor *to = buffers ? p.value : p.gradient;
         if ((p.gradient == NULL) != buffers) continue;
         ck_assert_int_eq(ls_tensor_write(to, from, ls_tensor_bytes(to)), LS_OK);
         from += ls_tensor_element_count(to);

@@ -161,11 +161,15 @@ ls_status ls__lower(ls__program *p)
         ls__bump_alloc(&p->bump, (size_t)graph->outputs.n * sizeof *p->output_values);
     p->input_gradients =
         ls__bump_alloc(&p->bump, (size_t)graph->inputs.n * sizeof *p->input_gradients);
+    p->output_gradients =
+        ls__bump_alloc(&p->bump, (size_t)graph->outputs.n * sizeof *p->output_gradients);
     if (!p->fused_ops || !b.requires_gradient || !b.gradients || !b.saved || !b.as_activation ||
-        !p->node_values || !p->full_values || !p->output_values || !p->input_gradients)
+        !p->node_values || !p->full_values || !p->output_values || !p->input_gradients ||
+        !p->output_gradients)
         return ls__fail_memory(p->ctx, "program", n * sizeof *b.gradients);
     for (size_t i = 0; i < n; i++) p->node_values[i] = p->full_values[i] = b.as_activation[i] = -1;
     for (int i = 0; i < graph->inputs.n; i++) p->input_gradients[i] = -1;
+    for (int i = 0; i < graph->outputs.n; i++) p->output_gradients[i] = -1;
     ls__find_required_gradients(&b);
     lower_forward(&b);
     if (b.status == LS_OK) ls__warn_of_few_values(&b);

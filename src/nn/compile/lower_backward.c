@@ -41,6 +41,19 @@ static int gradient_of_loss(ls__builder *b, const ls__named_node *loss)
     return dloss;
 }
 
+/* Without losses the backward pass begins with gradients of the outputs, which the caller gives. */
+static void contribute_outputs(ls__builder *b)
+{
+    const ls_graph *graph = b->program->graph;
+    for (int i = 0; i < graph->outputs.n && graph->losses.n == 0; i++) {
+        b->node = graph->outputs.items[i].node;
+        if (!b->requires_gradient[b->node->id]) continue;
+        const int gradient = ls__value_new(b, LS_F32, ls__spec_of(b, b->node)->shape);
+        b->program->output_gradients[i] = gradient;
+        ls__contribute(b, b->node, gradient);
+    }
+}
+
 /* ---- The order of fused ops ---- */
 
 /* The inputs of a fused op; returns their number. */
@@ -135,6 +148,7 @@ void ls__lower_backward(ls__builder *b)
         b->node = loss->node;
         ls__contribute(b, loss->node, gradient_of_loss(b, loss));
     }
+    contribute_outputs(b);
     for (int i = 0; i < p->n_fused_ops && b->status == LS_OK; i++) {
         const ls__fused_op *fused = &p->fused_ops[order[i]];
         const ls__layer *layer = fused->head->layer;

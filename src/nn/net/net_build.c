@@ -38,7 +38,7 @@ static ls_status check_net_config(ls_context *ctx, ls_model_fn model, const ls_n
     } limits[] = { { "max_execution_plans", config->max_execution_plans, MAX_PLANS },
                    { "steps", config->steps, INT64_MAX },
                    { "recompute", config->recompute, LS_RECOMPUTE_CHEAP },
-                   { "loss.kind", config->loss.kind, LS_LOSS_MSE } };
+                   { "loss.kind", config->loss.kind, LS_LOSS_EXTERNAL } };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < 0 || limits[i].value > limits[i].max)
             return ls__fail(ctx, LS_ERR_INVALID,
@@ -142,11 +142,16 @@ static ls_status make_graph(ls_net *net, ls_model_fn model, const void *options)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_net_build: scope '%s' was not ended",
                         graph->scope);
     if (!ls_output(graph, "output", y)) return LS_ERR_EARLIER;
-    if (net->config.loss.kind != LS_LOSS_NONE) LS_TRY(append_loss(net, y));
-    if (!net->config.inference && graph->losses.n == 0)
+    const ls_loss_kind kind = net->config.loss.kind;
+    if (kind == LS_LOSS_EXTERNAL && graph->losses.n > 0)
         return ls__fail(ctx, LS_ERR_INVALID,
-                        "ls_net_build: no loss to train on: set config.loss, call ls_loss, or set "
-                        "config.inference");
+                        "ls_net_build: LS_LOSS_EXTERNAL, but the graph declares the loss '%s'",
+                        graph->losses.items[0].name);
+    if (kind != LS_LOSS_NONE && kind != LS_LOSS_EXTERNAL) LS_TRY(append_loss(net, y));
+    if (!net->config.inference && graph->losses.n == 0 && kind != LS_LOSS_EXTERNAL)
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "ls_net_build: no loss to train on: set config.loss (LS_LOSS_EXTERNAL for "
+                        "a loss outside the graph), call ls_loss, or set config.inference");
     return LS_OK;
 }
 

@@ -185,23 +185,105 @@ ls_status ls_net_forward(ls_net *net, ls_mode mode)
     return leave(net, forward_fed(net, mode));
 }
 
-static ls_status net_backward(ls_net *net)
+static bool has_external_loss(const ls_net *net)
+{
+    return !net->config.inference && net->graph.losses.n == 0;
+}
+
+static ls_status refuse_external_loss(const ls_net *net, const char *call)
+{
+    if (!has_external_loss(net)) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                    "%s: the net was built with LS_LOSS_EXTERNAL; call ls_net_forward, "
+                    "ls_net_backward_from and ls_optimizer_step",
+                    call);
+}
+
+static ls_status expect_forward(const ls_net *net, const char *call)
 {
     if (net->config.inference)
-        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
-                        "ls_net_backward: the net was built for inference");
-    if (!net->current || !net->forward_done)
-        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                        "ls_net_backward: call ls_net_forward in mode LS_MODE_TRAIN first");
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference",
+                        call);
+    if (net->current && net->forward_done) return LS_OK;
+    return ls__fail(net->owned.ctx, LS_ERR_INVALID,
+                    "%s: call ls_net_forward in mode LS_MODE_TRAIN first", call);
+}
+
+static ls_status net_backward(ls_net *net, const char *call)
+{
+    LS_TRY(expect_forward(net, call));
     net->forward_done = false;
     return ls__net_run_to(net, net->executor.list->n_calls);
+}
+
+static ls_status backward_of_losses(ls_net *net)
+{
+    LS_TRY(refuse_external_loss(net, "ls_net_backward"));
+    return net_backward(net, "ls_net_backward");
 }
 
 ls_status ls_net_backward(ls_net *net)
 {
     LS__DEFAULT_FLOATS;
     LS_TRY(enter(net, "ls_net_backward"));
-    return leave(net, net_backward(net));
+    return leave(net, backward_of_losses(net));
+}
+
+static ls_status check_output_gradient(const ls_net *net, int output, const ls_tensor *gradient)
+{
+    static const char call[] = "ls_net_backward_from";
+    ls_context *ctx = net->owned.ctx;
+    const char *name = net->graph.outputs.items[output].name;
+    if (!gradient)
+        return ls__fail(ctx, LS_ERR_INVALID, "%s '%s': the gradient is NULL", call, name);
+    if (gradient->owned.ctx != ctx)
+        return ls__fail(ctx, LS_ERR_MISMATCH,
+                        "%s '%s': the gradient belongs to another context than the net", call,
+                        name);
+    if (net->current->output_gradients[output] < 0)
+        return ls__fail(ctx, LS_ERR_UNSUPPORTED,
+                        "%s: output '%s' depends on no parameter that is trained, and on no input "
+                        "whose gradient is required",
+                        call, name);
+    if (ls_tensor_dtype(gradient) != LS_F32)
+        return ls__fail(ctx, LS_ERR_TYPE, "%s '%s': the gradient is %s, expected F32", call, name,
+                        ls_dtype_name(ls_tensor_dtype(gradient)));
+    const ls_shape *expected = &net->output_views[output].shape, *got = ls_tensor_shape(gradient);
+    if (ls_shape_equal(expected, got)) return LS_OK;
+    char a[LS_SHAPE_TEXT_SIZE], b[LS_SHAPE_TEXT_SIZE];
+    return ls__fail(ctx, LS_ERR_SHAPE, "%s '%s': the gradient is %s, the output %s", call, name,
+                    ls_shape_text(got, a, sizeof a), ls_shape_text(expected, b, sizeof b));
+}
+
+static ls_status backward_from(ls_net *net, const char *name, const ls_tensor *gradient)
+{
+    static const char call[] = "ls_net_backward_from";
+    ls__device *device = net->owned.ctx->device;
+    const ls__named_list *outputs = &net->graph.outputs;
+    if (net->graph.losses.n > 0)
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "%s: the net has the loss '%s'; expected one built with LS_LOSS_EXTERNAL",
+                        call, net->graph.losses.items[0].name);
+    LS_TRY(expect_forward(net, call));
+    const int output = ls__expect_named(net->owned.ctx, outputs, call, "output", name);
+    if (output < 0) return LS_ERR_NOT_FOUND;
+    LS_TRY(check_output_gradient(net, output, gradient));
+    for (int i = 0; i < outputs->n; i++) {
+        const int v = net->current->output_gradients[i];
+        if (v < 0) continue;
+        const size_t bytes = net->current->values[v].bytes;
+        void *memory = ls__program_address(net->current, v);
+        LS_TRY(i == output ? device->backend->copy(device, memory, gradient->data, bytes)
+                           : device->backend->clear(device, memory, bytes));
+    }
+    return net_backward(net, call);
+}
+
+ls_status ls_net_backward_from(ls_net *net, const char *output, const ls_tensor *gradient)
+{
+    LS__DEFAULT_FLOATS;
+    LS_TRY(enter(net, "ls_net_backward_from"));
+    return leave(net, backward_from(net, output, gradient));
 }
 
 static ls_status feed_labels(ls_net *net, const char *call, ls_mode mode, const ls_batch *batch,
@@ -298,6 +380,7 @@ ls_status ls__net_take_step(ls_net *net, const char *call, ls__update *update,
     LS__ENTER(ctx);
     if (net->config.inference)
         return ls__fail(ctx, LS_ERR_UNSUPPORTED, "%s: the net was built for inference", call);
+    LS_TRY(refuse_external_loss(net, call));
     if (update && update->net != net)
         return ls__fail(ctx, LS_ERR_MISMATCH, "%s: the optimizer belongs to another net", call);
     if (update) LS_TRY(check_lr(net, call, lr));

@@ -191,13 +191,15 @@ typedef struct ls__program {
     ls__fusion *fusions;
     int n_fusions;
 
-    int *node_values;     /* per node: value of its output, -1 */
-    int *full_values;     /* per node: the same as f32, if it is named or read as f32; else -1 */
-    int *output_values;   /* per graph output */
-    int *input_gradients; /* per graph input, -1 */
-    int loss_weight;      /* the divisor of the mean loss, if that is a sum of class weights; -1 =
-                             the number of samples */
-    float *constants;     /* host copy */
+    int *node_values;      /* per node: value of its output, -1 */
+    int *full_values;      /* per node: the same as f32, if it is named or read as f32; else -1 */
+    int *output_values;    /* per graph output */
+    int *input_gradients;  /* per graph input, -1 */
+    int *output_gradients; /* per graph output, with LS_LOSS_EXTERNAL: f32, written before the
+                              backward pass; else -1 */
+    int loss_weight;       /* the divisor of the mean loss, if that is a sum of class weights; -1 =
+                              the number of samples */
+    float *constants;      /* host copy */
     int64_t n_constants;
     size_t constant_capacity;
     void *constant_memory; /* device */

@@ -35,6 +35,11 @@ static ls_status check_shards(const ls_net *net)
                         "ls_net_build: the batch size is %lld, expected a multiple of the "
                         "context's %lld shards",
                         (long long)batch, (long long)n);
+    if (graph->losses.n == 0)
+        return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
+                        "ls_net_build: a net with LS_LOSS_EXTERNAL can't be trained with %lld "
+                        "shards, because its loss is outside the graph",
+                        (long long)n);
     for (int i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i]->layer == &ls__custom_layer)
             return ls__fail(net->owned.ctx, LS_ERR_UNSUPPORTED,
