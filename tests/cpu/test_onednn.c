@@ -315,7 +315,7 @@ static struct rlimit forbid_growth(void)
 }
 
 /* The first case of a kind, in bf16, for which this oneDNN has a kernel; and the first such kernel.
- */
+ * NULL where it has none: versions differ in this, but all have forward convolutions. */
 static const op_case *case_with_onednn(ls_context *ctx, ls__op_kind kind, ls__candidate *first)
 {
     static op_case half;
@@ -330,7 +330,8 @@ static const op_case *case_with_onednn(ls_context *ctx, ls__op_kind kind, ls__ca
                 return &half;
             }
     }
-    ck_abort_msg("oneDNN has no kernel");
+    ck_assert_msg(kind != LS__OP_CONV2D, "oneDNN has no kernel of convolutions");
+    note_left_out(ls__op_name(kind), "this version of oneDNN has no kernel of it");
     return NULL;
 }
 
@@ -343,7 +344,9 @@ START_TEST(kernels_without_address_space)
     const ls__backend *backend = ctx->device->backend;
     ls__candidate wanted, found[LS__MAX_CANDIDATES];
     const ls__op_kind kind = LS__OP_CONV2D + _i;
-    const ls__op *op = &case_with_onednn(ctx, kind, &wanted)->op;
+    const op_case *c = case_with_onednn(ctx, kind, &wanted);
+    if (!c) return ls_context_close(&ctx);
+    const ls__op *op = &c->op;
     const int n = backend->candidates(ctx->device, op, found, LS__MAX_CANDIDATES);
     enum { MANY = 2000 };
     static ls__kernel *kernels[MANY];
@@ -390,6 +393,7 @@ START_TEST(runs_without_address_space)
     ls__candidate wanted;
     const ls__op_kind kind = LS__OP_CONV2D + _i;
     const op_case *c = case_with_onednn(ctx, kind, &wanted);
+    if (!c) return ls_context_close(&ctx);
     const ls__op *op = &c->op;
     ls__kernel *kernel;
     ck_assert_int_eq(backend->kernel_open(ctx->device, op, wanted.name, &kernel), LS_OK);
