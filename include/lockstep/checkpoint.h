@@ -23,8 +23,13 @@ typedef struct ls_training_state {
     bool force;                  /* load: resume even if the identity differs; each difference is a
                                     warning. The metric must be the same */
     const char *const *metadata; /* additional metadata: key, value, ..., NULL; may be NULL */
-    LS_RESERVED(8);
+    /* Instead of `optimizer`: n_optimizers of them, of one net, in the same order when saving and
+     * loading. LS_ERR_INVALID if two of them train the same parameter */
+    ls_optimizer *const *optimizers;
+    int64_t n_optimizers; /* up to LS_MAX_OPTIMIZERS */
+    LS_RESERVED(6);
 } ls_training_state;
+enum { LS_MAX_OPTIMIZERS = 8 };
 
 /* Weights and buffers are stored under their names, optimizer state under
  * "optimizer.<state>.<parameter>", moving averages under "optimizer.ema.<name>", and with loss

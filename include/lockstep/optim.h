@@ -45,7 +45,9 @@ typedef struct ls_sgd_config {
     float ema_decay;    /* > 0: keeps moving averages of the weights, see ls_optimizer_swap_ema; in
                            [0,1) */
     int64_t accumulate; /* gradient accumulation: batches per update, see below; 0 = 1 */
-    LS_RESERVED(8);
+    const char *parameters; /* the pattern of the names of the parameters that this optimizer
+                               trains, as in a group; see below; copied; NULL = all */
+    LS_RESERVED(7);
 } ls_sgd_config;
 LS_API ls_optimizer *ls_sgd(ls_net *net, const ls_sgd_config *config);
 
@@ -64,7 +66,8 @@ typedef struct ls_adam_config {
     int n_groups;
     float clip_norm, clip_value, ema_decay; /* as above */
     int64_t accumulate;                     /* as above */
-    LS_RESERVED(8);
+    const char *parameters;                 /* as above */
+    LS_RESERVED(7);
 } ls_adam_config;
 LS_API ls_optimizer *ls_adam(ls_net *net, const ls_adam_config *config);
 LS_API ls_optimizer *ls_adamw(ls_net *net, const ls_adam_config *config);
@@ -83,7 +86,8 @@ typedef struct ls_rmsprop_config {
     int n_groups;
     float clip_norm, clip_value, ema_decay; /* as above */
     int64_t accumulate;                     /* as above */
-    LS_RESERVED(8);
+    const char *parameters;                 /* as above */
+    LS_RESERVED(7);
 } ls_rmsprop_config;
 LS_API ls_optimizer *ls_rmsprop(ls_net *net, const ls_rmsprop_config *config);
 
@@ -128,10 +132,22 @@ LS_API ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *bat
  * updates: ls_schedule_lr(schedule, batch.epoch, batch.step / N), with (steps + N - 1) / N steps
  * per epoch, as ls_trainer does. */
 
+/* Several optimizers of one net, each for the parameters that its pattern `parameters` matches:
+ *
+ *     LS_TRY(ls_net_step(net, NULL, &batch, 0));
+ *     LS_TRY(ls_optimizer_step(encoder, 1e-4));
+ *     LS_TRY(ls_optimizer_step(decoder, 1e-3));
+ *
+ * Clipping, the gradients' norm, moving averages (of parameters and buffers whose names match) and
+ * accumulated gradients are those of the optimizer's own parameters. LS_ERR_NOT_FOUND if no
+ * parameter matches. LS_ERR_UNSUPPORTED with loss scaling, whose scale belongs to all parameters;
+ * and for ema_decay and `accumulate` unless what matches is one range in the order of the net, and
+ * ema_decay with partition_optimizer. */
+
 LS_API void ls_optimizer_close(ls_optimizer **opt);
 /* One update from the net's gradients, and those of ls_optimizer_accumulate, with this learning
- * rate (>= 0). Each backward pass allows one update: LS_ERR_INVALID if there are no gradients or
- * they were already used. */
+ * rate (>= 0). Each backward pass allows one update of each parameter: LS_ERR_INVALID if there are
+ * no gradients, or if the gradient of one of the optimizer's parameters was already used. */
 LS_API ls_status ls_optimizer_step(ls_optimizer *opt, double lr);
 /* Instead of an update: keeps the net's gradients for the next update, which takes the mean. The
  * caller selects the number of batches. LS_ERR_INVALID as ls_optimizer_step, and without
@@ -142,8 +158,11 @@ LS_API ls_status ls_optimizer_accumulate(ls_optimizer *opt);
 LS_API int64_t ls_optimizer_step_count(const ls_optimizer *opt);
 /* When restoring. Accumulated gradients are dropped. */
 LS_API ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps);
-/* Global L2 norm of the gradients in the last update, before clipping, without the loss scale: not
- * finite when the update was skipped. Requires clip_norm or loss scaling. */
+/* Global L2 norm of the gradients of the optimizer's parameters that are not frozen, before
+ * clipping, without the loss scale: of those that no update has used yet, else of those in the last
+ * update (not finite when it was skipped). Waits for the device. Without clip_norm and loss scaling
+ * this call computes it, so that it costs nothing elsewhere. LS_ERR_INVALID if the net has no
+ * gradients. */
 LS_API ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm);
 LS_API const char *ls_optimizer_name(
     const ls_optimizer *opt); /* "sgd", "adam", "adamw", "rmsprop" */

@@ -6,6 +6,18 @@
 #include "base/bump.h"
 #include <lockstep/checkpoint.h>
 
+/* The optimizers of a training state: its only one, or its list. */
+typedef struct ls__optimizers {
+    int64_t n;
+    ls_optimizer *const *items;
+} ls__optimizers;
+
+static inline ls__optimizers ls__optimizers_of(const ls_training_state *state)
+{
+    if (state->optimizer) return (ls__optimizers){ 1, &state->optimizer };
+    return (ls__optimizers){ state->n_optimizers, state->optimizers };
+}
+
 /* ---- Tensors ---- */
 
 /* One tensor of a checkpoint. Convolution weights are [O,I,H,W] in the file, [O,H,W,I] here. The
@@ -20,17 +32,18 @@ typedef struct ls__saved_tensor {
     int64_t channels; /* > 0: the file has them first, as dims[0] matrices of channels x pixels */
 } ls__saved_tensor;
 
-/* A net's tensors, then an optimizer's. */
+/* A net's tensors, then its optimizers'. */
 typedef struct ls__saved_tensors {
     ls__saved_tensor *items;
     int64_t n_net, n;
     int64_t largest, total; /* elements: of the largest tensor, of all with device memory */
 } ls__saved_tensors;
 
-/* The net's weights, buffers and torch's batch counters; the optimizer's states and loss scale.
- * Both may be NULL. torch: in the order of PyTorch's files. */
+/* The net's weights, buffers and torch's batch counters; the optimizers' states and loss scale. net
+ * may be NULL. torch: in the order of PyTorch's files. */
 ls_status ls__saved_tensors_list(ls__bump *bump, ls_context *ctx, const ls_net *net,
-                                 const ls_optimizer *opt, bool torch, ls__saved_tensors *out);
+                                 const ls__optimizers *optimizers, bool torch,
+                                 ls__saved_tensors *out);
 
 /* Reads the tensors that have device memory from a file that has them with these names and shapes,
  * in a type that ls__tensor_file_read_f32 reads. *out: their elements in our order, one tensor
@@ -69,7 +82,8 @@ typedef struct ls__bad_samples {
 
 /* The values read from a file's metadata. */
 typedef struct ls__position {
-    int64_t epoch, step, n_steps, skipped_before, accumulated;
+    int64_t epoch, step, skipped_before;
+    int64_t n_steps[LS_MAX_OPTIMIZERS], accumulated[LS_MAX_OPTIMIZERS]; /* per optimizer */
     double best;
     double schedule[LS_SCHEDULE_STATE_SIZE];
     char weights[LS_DIGEST_TEXT_SIZE]; /* digest of the weights that the run began with, or "" */
@@ -77,8 +91,9 @@ typedef struct ls__position {
 } ls__position;
 
 /* Compares the metadata with the members of state, then reads the position. Errors name the field
- * that differs. n_steps, skipped_before, accumulated and schedule are set only if state has an
- * optimizer and a schedule; bad samples only without `force`, because then the data is the same. */
+ * that differs. n_steps, skipped_before, accumulated and schedule are set only if state has
+ * optimizers and a schedule; bad samples only without `force`, because then the data is the same.
+ */
 ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
                              const ls_tensor_file *file, const ls_training_state *state,
                              ls__position *out);

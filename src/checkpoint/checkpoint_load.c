@@ -101,11 +101,13 @@ static ls_status apply(const loading *l, const ls__position *position)
     LS_TRY(set_bads(state->loader, &position->of_loader));
     LS_TRY(set_bads(state->validation, &position->of_validation));
     if (state->schedule) LS_TRY(ls_schedule_set_state(state->schedule, position->schedule));
-    if (state->optimizer)
-        ls__optimizer_set_updates(state->optimizer, position->n_steps, position->skipped_before,
-                                  position->accumulated);
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++)
+        ls__optimizer_set_updates(optimizers.items[i], position->n_steps[i],
+                                  position->skipped_before, position->accumulated[i]);
     LS_TRY(ls__saved_tensors_write(l->ctx, &l->tensors, l->values));
-    if (state->optimizer) LS_TRY(ls__optimizer_take_whole(state->optimizer));
+    for (int64_t i = 0; i < optimizers.n; i++)
+        LS_TRY(ls__optimizer_take_whole(optimizers.items[i]));
     if (state->net) {
         ls__net_use_gradients(state->net); /* the old gradients belong to other weights */
         if (*position->weights) ls__net_set_weights_digest(state->net, position->weights);
@@ -144,16 +146,17 @@ static ls_status with_file(loading *l, const char *call, const char *path,
 static ls_status load(loading *l)
 {
     const ls_training_state *state = l->state;
+    const ls__optimizers optimizers = ls__optimizers_of(state);
     ls__position position;
-    if (state->optimizer) LS_TRY(ls__optimizer_open_whole(state->optimizer));
-    LS_TRY(
-        ls__saved_tensors_list(&l->bump, l->ctx, state->net, state->optimizer, false, &l->tensors));
+    for (int64_t i = 0; i < optimizers.n; i++)
+        LS_TRY(ls__optimizer_open_whole(optimizers.items[i]));
+    LS_TRY(ls__saved_tensors_list(&l->bump, l->ctx, state->net, &optimizers, false, &l->tensors));
     if (state->net) LS_TRY(check_tensors(l, false));
     LS_TRY(ls__checkpoint_check_digest(l->ctx, l->path, l->file, !state->force));
     LS_TRY(ls__metadata_check(&l->bump, l->ctx, l->path, l->file, state, &position));
-    if (state->optimizer) LS_TRY(check_tensors(l, true));
+    if (optimizers.n > 0) LS_TRY(check_tensors(l, true));
     LS_TRY(ls__saved_tensors_read(&l->bump, l->ctx, l->file, &l->tensors, &l->values));
-    if (state->net && state->optimizer && !state->force) {
+    if (state->net && optimizers.n > 0 && !state->force) {
         LS_TRY(ls__selections_open(l->ctx, &l->selections));
         LS_TRY(read_kernels(l, l->selections));
         LS_TRY(ls__selector_replace(ls__net_selector(state->net), l->path, &l->selections));
@@ -168,7 +171,8 @@ ls_status ls_checkpoint_load(ls_training_state *state, const char *path)
     loading l = { .state = state };
     LS_TRY(ls__state_context(call, state, &l.ctx));
     const ls_status status = with_file(&l, call, path, load);
-    if (state->optimizer) ls__optimizer_drop_whole(state->optimizer);
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++) ls__optimizer_drop_whole(optimizers.items[i]);
     return status;
 }
 

@@ -10,7 +10,7 @@
  *   kernels          {"format": "lockstep algorithm cache 1", ...}; see algorithm_cache_file.h
  *   flattened        {"fc1.weight": 16, ...}: C of linear weights in the order H,W,C
  *   bad_images       {"loader": [[7, "no image"], ...], "validation": []}
- *   optimizer_steps  number of updates
+ *   optimizer_steps  number of updates; "optimizer_steps 2" of the second optimizer
  *   schedule_state   four numbers
  *   skipped_before   with loss scaling: updates skipped before the optimizer was opened
  *   accumulated      with gradient accumulation: batches since the last update
@@ -102,6 +102,7 @@ static void add(pairs *p, const char *key, const char *value)
 
 static void add_count(pairs *p, const char *key, int64_t value)
 {
+    p->failed |= !key;
     add(p, key, ls__bump_format(p->bump, "%" PRId64, value));
 }
 
@@ -158,9 +159,11 @@ static bool has_loss_scale(const ls_training_state *state)
     return state->optimizer && ls__net_get_blocks(state->optimizer->net).loss_scale;
 }
 
-static bool accumulates(const ls_training_state *state)
+/* The key of a count of optimizer i: "accumulated", "accumulated 2", ...; NULL if memory is short.
+ */
+static const char *count_key(ls__bump *bump, const char *name, int64_t i)
 {
-    return state->optimizer && state->optimizer->sum;
+    return i == 0 ? name : ls__bump_format(bump, "%s %" PRId64, name, i + 1);
 }
 
 /* The names of the net's outputs: those of the targets for a loss that reads these alone. */
@@ -201,10 +204,13 @@ static void add_state(pairs *p, const ls_training_state *state)
         add(p, "bad_images",
             dump(p->bump, json_pack("{s:o, s:o}", "loader", bad_samples_json(state->loader),
                                     "validation", bad_samples_json(state->validation))));
-    if (state->optimizer)
-        add_count(p, "optimizer_steps", ls_optimizer_step_count(state->optimizer));
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++) {
+        const ls_optimizer *opt = optimizers.items[i];
+        add_count(p, count_key(p->bump, "optimizer_steps", i), ls_optimizer_step_count(opt));
+        if (opt->sum) add_count(p, count_key(p->bump, "accumulated", i), opt->update.n_accumulated);
+    }
     if (has_loss_scale(state)) add_count(p, "skipped_before", state->optimizer->skipped_before);
-    if (accumulates(state)) add_count(p, "accumulated", state->optimizer->update.n_accumulated);
     if (state->schedule) {
         double s[LS_SCHEDULE_STATE_SIZE];
         ls_schedule_get_state(state->schedule, s);
@@ -265,6 +271,7 @@ bool ls__metadata_count(const ls_tensor_file *file, const char *key, int64_t *ou
 
 static ls_status read_count(const checking *c, const char *key, int64_t *out)
 {
+    if (!key) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
     return ls__metadata_count(c->file, key, out)
                ? LS_OK
                : fail_metadata(c, key, ls_tensor_file_metadata(c->file, key));
@@ -292,10 +299,11 @@ static json_t *make_comparable(const checking *c, const ls_training_state *state
     static const char *const with_optimizer[] = { "shards",    "sync_batch_norm", "device",
                                                   "libraries", "processor",       "precision",
                                                   "model",     "kernels",         "metric" };
+    const int64_t n_optimizers = ls__optimizers_of(state).n;
     json_t *out = ls__identity_make(c->ctx, state);
     for (size_t i = 0; i < sizeof with_optimizer / sizeof with_optimizer[0]; i++)
-        if (!state->optimizer) json_object_del(out, with_optimizer[i]);
-    if (!state->optimizer && !state->loader) json_object_del(out, "seed");
+        if (n_optimizers == 0) json_object_del(out, with_optimizer[i]);
+    if (n_optimizers == 0 && !state->loader) json_object_del(out, "seed");
     return out;
 }
 
@@ -363,7 +371,8 @@ static ls_status check_identity(const checking *c, const ls_training_state *stat
         const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
         if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
         status = there ? LS_OK : c->ctx->error;
-        if (status == LS_OK && state->optimizer) status = check_metric(c, there, here);
+        if (status == LS_OK && ls__optimizers_of(state).n > 0)
+            status = check_metric(c, there, here);
         if (status == LS_OK) status = compare_identities(c, there, here, state->force);
     }
     json_decref(there);
@@ -438,9 +447,13 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     if (!parse_number(best, &out->best)) return fail_metadata(&c, "best", best);
     LS_TRY(check_identity(&c, state, out->weights));
     LS_TRY(read_bad_images(&c, state, out));
-    if (state->optimizer) LS_TRY(read_count(&c, "optimizer_steps", &out->n_steps));
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++) {
+        LS_TRY(read_count(&c, count_key(bump, "optimizer_steps", i), &out->n_steps[i]));
+        if (optimizers.items[i]->sum)
+            LS_TRY(read_count(&c, count_key(bump, "accumulated", i), &out->accumulated[i]));
+    }
     if (has_loss_scale(state)) LS_TRY(read_count(&c, "skipped_before", &out->skipped_before));
-    if (accumulates(state)) LS_TRY(read_count(&c, "accumulated", &out->accumulated));
     if (state->schedule) LS_TRY(read_schedule_state(&c, out->schedule));
     return LS_OK;
 }

@@ -107,7 +107,8 @@ static ls_status save(ls_context *ctx, ls__bump *bump, const char *path,
     if (!path) return ctx->error;
     writing w = { .device = ctx->device };
     const char *const *metadata;
-    LS_TRY(ls__saved_tensors_list(bump, ctx, state->net, state->optimizer, false, &w.tensors));
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    LS_TRY(ls__saved_tensors_list(bump, ctx, state->net, &optimizers, false, &w.tensors));
     LS_TRY(ls__metadata_make(bump, ctx, state, &metadata));
     return write_tensors(ctx, bump, path, &w, metadata);
 }
@@ -126,7 +127,9 @@ static ls_status share(const ls_training_state *state)
 {
     if (state->loader) LS_TRY(ls__loader_share_bads(state->loader));
     if (state->validation) LS_TRY(ls__loader_share_bads(state->validation));
-    return state->optimizer ? ls__optimizer_collect(state->optimizer) : LS_OK;
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++) LS_TRY(ls__optimizer_collect(optimizers.items[i]));
+    return LS_OK;
 }
 
 ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
@@ -134,15 +137,19 @@ ls_status ls_checkpoint_save(const ls_training_state *state, const char *path)
     LS__DEFAULT_FLOATS;
     ls_context *ctx = NULL;
     ls_status status = ls__state_context("ls_checkpoint_save", state, &ctx);
-    ls_optimizer *opt = state ? state->optimizer : NULL;
-    if (status == LS_OK && opt) status = ls__optimizer_begin_average(opt);
-    if (status == LS_OK && opt && ls__is_first_rank(ctx)) status = ls__optimizer_open_whole(opt);
+    const ls__optimizers optimizers =
+        status == LS_OK ? ls__optimizers_of(state) : (ls__optimizers){ 0 };
+    for (int64_t i = 0; i < optimizers.n && status == LS_OK; i++) {
+        status = ls__optimizer_begin_average(optimizers.items[i]);
+        if (status == LS_OK && ls__is_first_rank(ctx))
+            status = ls__optimizer_open_whole(optimizers.items[i]);
+    }
     if (ctx && ctx->comm) status = ls__ranks_agree(ctx, NULL);
     if (status == LS_OK) status = share(state);
     if (status == LS_OK) {
         if (ls__is_first_rank(ctx)) (void)write_checkpoint(ctx, state, path);
         status = ls__ranks_agree(ctx, NULL);
     }
-    if (opt) ls__optimizer_drop_whole(opt);
+    for (int64_t i = 0; i < optimizers.n; i++) ls__optimizer_drop_whole(optimizers.items[i]);
     return status;
 }

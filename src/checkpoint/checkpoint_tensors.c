@@ -36,12 +36,12 @@ static ls_status add(ls_context *ctx, ls__saved_tensors *all, ls__saved_tensor t
 }
 
 /* The tensor of a parameter or buffer, or of an optimizer state of it. */
-static ls__saved_tensor tensor_of(const ls__parameter *parameter, const char *name, float *block,
+static ls__saved_tensor tensor_of(const ls__parameter *parameter, const char *name, float *memory,
                                   bool torch)
 {
     ls__saved_tensor tensor = { .name = name,
                                 .spec = { LS_F32, parameter->shape },
-                                .memory = block + parameter->offset,
+                                .memory = memory,
                                 .channels = torch ? parameter->flattened : 0 };
     const int64_t *ours = parameter->shape.dims;
     if (parameter->kind == LS_PARAMETER_WEIGHT && parameter->shape.n_dims == 4) {
@@ -57,7 +57,8 @@ static ls_status add_net(ls__bump *bump, ls_context *ctx, const ls__net_blocks *
     for (int64_t i = 0; i < blocks->n_parameters; i++) {
         const ls__parameter *parameter = &blocks->parameters[i];
         const char *name = parameter->name;
-        LS_TRY(add(ctx, out, tensor_of(parameter, name, blocks->values, torch)));
+        LS_TRY(
+            add(ctx, out, tensor_of(parameter, name, blocks->values + parameter->offset, torch)));
         if (parameter->kind != LS_PARAMETER_BUFFER || !ls__ends_with(name, RUNNING_MEAN)) continue;
         const int length = (int)(strlen(name) - strlen(RUNNING_MEAN));
         name = ls__bump_format(bump, "%.*s%s", length, name, COUNTER);
@@ -73,39 +74,46 @@ static ls_status add_optimizer(ls__bump *bump, ls_context *ctx, const ls__net_bl
     for (int state = 0; state < ls_optimizer_state_count(opt); state++) {
         for (int64_t i = 0; i < blocks->n_parameters; i++) {
             const ls__parameter *parameter = &blocks->parameters[i];
-            if (parameter->kind == LS_PARAMETER_BUFFER) continue;
+            float *memory = ls__optimizer_state(opt, state, parameter);
+            if (!memory) continue;
             const char *name = ls__bump_format(
                 bump, "%s%s.%s", OPTIMIZER, ls_optimizer_state_name(opt, state), parameter->name);
-            LS_TRY(
-                add(ctx, out, tensor_of(parameter, name, ls__optimizer_block(opt, state), false)));
+            LS_TRY(add(ctx, out, tensor_of(parameter, name, memory, false)));
         }
     }
-    for (int64_t i = 0; opt->average && i < blocks->n_parameters; i++) {
+    for (int64_t i = 0; i < blocks->n_parameters; i++) {
         const ls__parameter *parameter = &blocks->parameters[i];
+        float *memory = ls__optimizer_state(opt, opt->n_states, parameter);
+        if (!memory) continue;
         const char *name = ls__bump_format(bump, "%sema.%s", OPTIMIZER, parameter->name);
-        LS_TRY(add(ctx, out,
-                   tensor_of(parameter, name, ls__optimizer_block(opt, opt->n_states), false)));
+        LS_TRY(add(ctx, out, tensor_of(parameter, name, memory, false)));
     }
-    if (!blocks->loss_scale) return LS_OK;
-    return add(ctx, out,
-               (ls__saved_tensor){ .name = LOSS_SCALE,
-                                   .spec = { LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE) },
-                                   .memory = blocks->loss_scale });
+    return LS_OK;
 }
 
 ls_status ls__saved_tensors_list(ls__bump *bump, ls_context *ctx, const ls_net *net,
-                                 const ls_optimizer *opt, bool torch, ls__saved_tensors *out)
+                                 const ls__optimizers *optimizers, bool torch,
+                                 ls__saved_tensors *out)
 {
     const ls__net_blocks of_net = net ? ls__net_get_blocks(net) : (ls__net_blocks){ 0 };
-    const ls__net_blocks trained = opt ? ls__net_get_blocks(opt->net) : (ls__net_blocks){ 0 };
-    const int64_t n_states = opt ? ls_optimizer_state_count(opt) + (opt->average != NULL) : 0;
-    const int64_t n = 2 * of_net.n_parameters + n_states * trained.n_parameters + 1;
+    const int64_t n_optimizers = optimizers ? optimizers->n : 0;
+    ls_optimizer *first = n_optimizers > 0 ? optimizers->items[0] : NULL;
+    const ls__net_blocks trained = first ? ls__net_get_blocks(first->net) : (ls__net_blocks){ 0 };
+    int64_t n = 2 * of_net.n_parameters + 1;
+    for (int64_t i = 0; i < n_optimizers; i++)
+        n += (ls_optimizer_state_count(optimizers->items[i]) + 1) * trained.n_parameters;
     const size_t bytes = (size_t)n * sizeof *out->items;
     *out = (ls__saved_tensors){ .items = ls__bump_alloc(bump, bytes) };
     if (!out->items) return ls__fail_memory(ctx, "checkpoint", bytes);
-    LS_TRY(add_net(bump, ctx, &of_net, ls_optimizer_step_count(opt), torch, out));
+    LS_TRY(add_net(bump, ctx, &of_net, ls_optimizer_step_count(first), torch, out));
     out->n_net = out->n;
-    return opt ? add_optimizer(bump, ctx, &trained, opt, out) : LS_OK;
+    for (int64_t i = 0; i < n_optimizers; i++)
+        LS_TRY(add_optimizer(bump, ctx, &trained, optimizers->items[i], out));
+    if (!trained.loss_scale) return LS_OK;
+    return add(ctx, out,
+               (ls__saved_tensor){ .name = LOSS_SCALE,
+                                   .spec = { LS_F32, LS_SHAPE(LS__LOSS_SCALE_SIZE) },
+                                   .memory = trained.loss_scale });
 }
 
 void ls__transpose(float *out, const float *in, int64_t n, int64_t rows, int64_t columns)

@@ -1,6 +1,7 @@
 /* identity.c: see identity.h. */
 #include "checkpoint/identity.h"
 
+#include "checkpoint/checkpoint.h"
 #include "base/c_locale.h"
 #include "base/context.h"
 #include "base/error.h"
@@ -47,6 +48,8 @@ static json_t *optimizer_json(const ls_optimizer *opt)
     ls__json_builder s = { json_object(), false };
     ls__json_put_text(&s, "name", ls_optimizer_name(opt));
     ls__optimizer_settings(opt, put_setting, &s);
+    if (opt->parameters)
+        ls__json_put(&s, "parameters", ls__json_text(opt->owned.ctx, opt->parameters));
     if (opt->groups.n > 0) ls__json_put(&s, "groups", groups_json(opt));
     return ls__json_finish(&s);
 }
@@ -164,6 +167,8 @@ static json_t *environment_json(ls_context *ctx)
     return ls__json_finish(&out);
 }
 
+enum { OPTIMIZER_KEY_SIZE = 32 };
+
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
 {
     const ls__backend *backend = ctx->device->backend;
@@ -188,7 +193,12 @@ json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state)
     }
     if (state->validation) ls__json_put(&s, "validation", validation_json(ctx, state->validation));
     if (state->net) ls__json_put(&s, "model", model_json(state->net));
-    if (state->optimizer) ls__json_put(&s, "optimizer", optimizer_json(state->optimizer));
+    const ls__optimizers optimizers = ls__optimizers_of(state);
+    for (int64_t i = 0; i < optimizers.n; i++) {
+        char key[OPTIMIZER_KEY_SIZE] = "optimizer";
+        if (i > 0) snprintf(key, sizeof(key), "optimizer %lld", (long long)i + 1);
+        ls__json_put(&s, key, optimizer_json(optimizers.items[i]));
+    }
     if (state->schedule) ls__json_put(&s, "schedule", schedule_json(state->schedule));
     if (state->metric)
         ls__json_put(&s, "metric", ls__json_text(ctx, state->metric)); /* of the best epoch */

@@ -17,7 +17,7 @@
  *   "validation"  the same two of state->validation
  *   "model"       digest, parameters, names of frozen parameters, if any, digest of the weights
  *                 that the run began with, if they were loaded
- *   "optimizer", "schedule"   name and settings
+ *   "optimizer", "schedule"   name and settings; "optimizer 2" of the second optimizer
  *   "kernels"     op: kernel, for ops that the net has used
  *
  * NULL if memory is short, with the error in the context. */

@@ -7,6 +7,12 @@
 #include <math.h>
 #include <string.h>
 
+bool ls__is_trained_by(const char *pattern, const ls__parameter *parameter)
+{
+    return parameter->kind != LS_PARAMETER_BUFFER &&
+           (!pattern || fnmatch(pattern, parameter->name, 0) == 0);
+}
+
 /* The index of the last group whose pattern matches; -1 = none. */
 static int find_group(const ls_parameter_group *groups, int n, const ls__parameter *parameter)
 {
@@ -41,8 +47,9 @@ static ls_status check_group_values(ls_context *ctx, const char *call, const ls_
 }
 
 /* Fails if group i has no effect on any parameter. */
-static ls_status check_members(ls_net *net, const char *call, const ls_parameter_group *groups,
-                               int n, int i, const ls__group_defaults *defaults)
+static ls_status check_members(ls_net *net, const char *call, const char *trained,
+                               const ls_parameter_group *groups, int n, int i,
+                               const ls__group_defaults *defaults)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(net);
     ls_context *ctx = ls_net_context(net);
@@ -50,6 +57,7 @@ static ls_status check_members(ls_net *net, const char *call, const ls_parameter
     bool matches = false, has_members = false, has_decay = false, is_trained = false;
     for (int64_t p = 0; p < blocks.n_parameters; p++) {
         const ls__parameter *parameter = &blocks.parameters[p];
+        if (!ls__is_trained_by(trained, parameter)) continue;
         matches |= find_group(&groups[i], 1, parameter) == 0;
         if (find_group(groups, n, parameter) != i) continue;
         has_members = true;
@@ -59,8 +67,8 @@ static ls_status check_members(ls_net *net, const char *call, const ls_parameter
     char names[LS__NAMES_TEXT_SIZE];
     if (!matches)
         return ls__fail(
-            ctx, LS_ERR_NOT_FOUND,
-            "%s: group '%s': the net has no parameter whose name matches; %s", call, pattern,
+            ctx, LS_ERR_NOT_FOUND, "%s: group '%s': the %s has no parameter whose name matches; %s",
+            call, pattern, trained ? "optimizer" : "net",
             ls__nearest_parameters(blocks.n_parameters, blocks.parameters, false, pattern, names));
     if (!has_members)
         return ls__fail(ctx, LS_ERR_INVALID,
@@ -96,7 +104,8 @@ static ls_status copy_groups(ls_context *ctx, const char *call, const ls_paramet
     return LS_OK;
 }
 
-ls_status ls__groups_open(ls_net *net, const char *call, const ls_parameter_group *groups, int n,
+ls_status ls__groups_open(ls_net *net, const char *call, const char *pattern,
+                          const ls_parameter_group *groups, int n,
                           const ls__group_defaults *defaults, ls__groups *out)
 {
     ls_context *ctx = ls_net_context(net);
@@ -105,7 +114,7 @@ ls_status ls__groups_open(ls_net *net, const char *call, const ls_parameter_grou
         return ls__fail(ctx, LS_ERR_INVALID, "%s: n_groups is %d, but groups is %s", call, n,
                         groups ? "set" : "NULL");
     for (int i = 0; i < n; i++) LS_TRY(check_group_values(ctx, call, &groups[i]));
-    for (int i = 0; i < n; i++) LS_TRY(check_members(net, call, groups, n, i, defaults));
+    for (int i = 0; i < n; i++) LS_TRY(check_members(net, call, pattern, groups, n, i, defaults));
     return n > 0 ? copy_groups(ctx, call, groups, n, defaults, out) : LS_OK;
 }
 

@@ -9,7 +9,7 @@
 #define COMMON_OPTIONS(c)                                                                          \
     .decay = { (c).weight_decay, (c).weight_decay_scope }, .groups = (c).groups,                   \
     .n_groups = (c).n_groups, .clip_norm = (c).clip_norm, .clip_value = (c).clip_value,            \
-    .ema_decay = (c).ema_decay, .accumulate = (c).accumulate
+    .ema_decay = (c).ema_decay, .accumulate = (c).accumulate, .parameters = (c).parameters
 
 /* ---- SGD. As in PyTorch, and unlike Sutskever et al. 2013, the momentum does not contain lr, so
  * that a change of lr takes effect at once. ---- */

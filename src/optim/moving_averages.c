@@ -13,8 +13,8 @@ ls__averaged ls__averaged_range(const ls_optimizer *opt, int i)
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     const ls__part *own = &opt->partition.own;
     if (i == 0) return (ls__averaged){ blocks.values + own->begin, opt->average, own->count };
-    return (ls__averaged){ blocks.values + blocks.parameter_elements, opt->average + own->count,
-                           blocks.block_elements - blocks.parameter_elements };
+    return (ls__averaged){ blocks.values + opt->averaged.begin, opt->average + own->count,
+                           opt->averaged.count };
 }
 
 ls_status ls__optimizer_begin_average(ls_optimizer *opt)

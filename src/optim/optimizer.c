@@ -18,7 +18,9 @@ static void close_optimizer(ls__owned *owned)
     ls_context *ctx = owned->ctx;
     ls__captures_drop(ctx, &opt->update.captures);
     ls__captures_drop(ctx, &opt->accumulation.captures);
+    ls__captures_drop(ctx, &opt->measurement.captures);
     for (int i = 0; i < LS__MAX_UPDATE_CALLS; i++) ls__call_close(ctx, &opt->calls[i]);
+    ls__call_close(ctx, &opt->norm_call);
     ls__pool_release(ctx->pool, opt->norm);
     ls__pool_release(ctx->pool, opt->average);
     ls__pool_release(ctx->pool, opt->exchange);
@@ -28,6 +30,7 @@ static void close_optimizer(ls__owned *owned)
     ls__free(ctx, opt->views);
     ls__free(ctx, opt->segments);
     ls__free(ctx, opt->own_segments);
+    ls__free(ctx, opt->parameters);
     ls__groups_close(ctx, &opt->groups);
     ls__release(opt->net);
     ls__free(ctx, opt);
@@ -50,14 +53,35 @@ static ls_status open_state(ls_optimizer *opt, const char *name, int64_t count)
     const size_t bytes = (size_t)count * sizeof(float);
     opt->state_names[s] = name;
     LS_TRY(optimizer_allocate(opt, name, bytes, (void **)&opt->states[s]));
-    if (opt->partition.parts) return LS_OK;
-    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+    for (int64_t i = 0; i < blocks.n_parameters && !opt->partition.parts; i++) {
         const ls__parameter *parameter = &blocks.parameters[i];
-        if (parameter->kind == LS_PARAMETER_BUFFER) continue;
-        ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + s], LS_F32, parameter->shape,
-                        opt->states[s] + parameter->offset);
+        float *state = ls__optimizer_state(opt, s, parameter);
+        if (state)
+            ls__tensor_view(ctx, &opt->views[i * LS__MAX_STATES + s], LS_F32, parameter->shape,
+                            state);
     }
     return LS_OK;
+}
+
+float *ls__optimizer_state(const ls_optimizer *opt, int i, const ls__parameter *parameter)
+{
+    const bool is_average = i == opt->n_states;
+    float *whole = ls__optimizer_whole(opt, i), *state = is_average ? opt->average : opt->states[i];
+    const int64_t at = parameter->offset - opt->averaged.begin;
+    if (!state) return NULL;
+    if (parameter->kind == LS_PARAMETER_BUFFER) {
+        if (!is_average || at < 0 || at >= opt->averaged.count) return NULL;
+        return whole ? whole + parameter->offset : state + opt->partition.own.count + at;
+    }
+    if (!ls__is_trained_by(opt->parameters, parameter)) return NULL;
+    if (whole) return whole + parameter->offset;
+    return state +
+           (parameter->offset - (state == opt->sum ? opt->range.begin : opt->partition.own.begin));
+}
+
+static ls_status open_norm(ls_optimizer *opt)
+{
+    return optimizer_allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm);
 }
 
 static ls_status open_states(ls_optimizer *opt)
@@ -78,20 +102,17 @@ static ls_status open_states(ls_optimizer *opt)
         LS_TRY(open_state(opt, opt->kind->state_names[slot], opt->partition.own.count));
     }
     if (opt->options.accumulate > 1) {
-        LS_TRY(open_state(opt, "accumulated", blocks.parameter_elements));
+        LS_TRY(open_state(opt, "accumulated", opt->range.count));
         opt->sum = opt->states[opt->n_states - 1];
     }
-    if (opt->options.clip_norm > 0 || blocks.loss_scale)
-        LS_TRY(optimizer_allocate(opt, "the gradients' norm", sizeof(float), (void **)&opt->norm));
+    if (opt->options.clip_norm > 0 || blocks.loss_scale) LS_TRY(open_norm(opt));
     opt->update.norm = opt->norm;
     return LS_OK;
 }
 
 static ls_status open_average(ls_optimizer *opt)
 {
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    const int64_t n_buffers = blocks.block_elements - blocks.parameter_elements;
-    const size_t bytes = (size_t)(opt->partition.own.count + n_buffers) * sizeof(float);
+    const size_t bytes = (size_t)(opt->partition.own.count + opt->averaged.count) * sizeof(float);
     const size_t exchanged = ls__min_size(bytes, LS__AVERAGES_EXCHANGED * sizeof(float));
     if (opt->options.ema_decay == 0) return LS_OK;
     LS_TRY(optimizer_allocate(opt, "the moving averages", bytes, (void **)&opt->average));
@@ -99,17 +120,22 @@ static ls_status open_average(ls_optimizer *opt)
     return ls__optimizer_begin_average(opt);
 }
 
-/* Opens the kernel of an op with these operands, and appends its call, unless the first operand is
- * an empty part. */
+/* Opens the kernel of an op with these operands, and makes its call. */
+static ls_status make_call(ls_optimizer *opt, const ls__op *settings, int n_blocks,
+                           const ls__block *blocks, ls__op *op, ls__call *call)
+{
+    *op = *settings;
+    return ls__selector_open_call(ls__net_selector(opt->net), op, opt->kind->call, "optimizer",
+                                  n_blocks, blocks, call);
+}
+
+/* Appends the call to those of the update, unless the first operand is an empty part. */
 static ls_status open_call(ls_optimizer *opt, const ls__op *settings, int n_blocks,
                            const ls__block *blocks)
 {
-    ls__op *op = &opt->ops[opt->update.n_calls];
-    ls__call *call = &opt->calls[opt->update.n_calls];
-    *op = *settings;
-    LS_TRY(ls__selector_open_call(ls__net_selector(opt->net), op, opt->kind->call, "optimizer",
-                                  n_blocks, blocks, call));
-    opt->update.n_calls += call->kernel != NULL;
+    const int i = opt->update.n_calls;
+    LS_TRY(make_call(opt, settings, n_blocks, blocks, &opt->ops[i], &opt->calls[i]));
+    opt->update.n_calls += opt->calls[i].kernel != NULL;
     return LS_OK;
 }
 
@@ -159,25 +185,47 @@ static ls_status open_average_call(ls_optimizer *opt, ls__averaged a, ls__block 
                                           loss_scale });
 }
 
+/* The call of the gradients' norm. */
+static ls_status make_norm_call(ls_optimizer *opt, ls__op *out, ls__call *call)
+{
+    const ls__net_blocks net = ls__net_get_blocks(opt->net);
+    const ls__op op = { .kind = LS__OP_L2_NORM,
+                        .u.block = { .segments = opt->segments, .n_segments = &opt->n_segments } };
+    const ls__block blocks[] = {
+        { LS_SHAPE(opt->range.count), net.gradients + opt->range.begin },
+        { LS_SHAPE(LS__LOSS_SCALE_SIZE), net.loss_scale },
+        { LS_SHAPE(1), opt->norm },
+    };
+    return make_call(opt, &op, 3, blocks, out, call);
+}
+
+ls_status ls__optimizer_open_measurement(ls_optimizer *opt)
+{
+    if (!opt->norm) LS_TRY(open_norm(opt));
+    LS_TRY(make_norm_call(opt, &opt->norm_op, &opt->norm_call));
+    opt->measurement.serial = ls__net_number_update(opt->net);
+    opt->measurement.n_calls = 1;
+    return LS_OK;
+}
+
 static ls_status open_calls(ls_optimizer *opt, const ls__op *settings)
 {
     const ls__net_blocks net = ls__net_get_blocks(opt->net);
     const ls__part *part = &opt->partition.own;
-    const ls_shape all = LS_SHAPE(net.parameter_elements), own = LS_SHAPE(part->count);
-    const ls__block gradients = { all, net.gradients };
+    const ls_shape all = LS_SHAPE(opt->partition.parts ? net.parameter_elements : opt->range.count),
+                   own = LS_SHAPE(part->count), range = LS_SHAPE(opt->range.count);
+    const ls__block gradients = { range, net.gradients + opt->range.begin };
     const ls__block values = { own, net.values + part->begin, .whole = all };
     const ls__block own_gradients = { own, net.gradients + part->begin, .whole = all };
-    const ls__block sum = { all, opt->sum }, norm = { LS_SHAPE(1), opt->norm };
+    const ls__block sum = { range, opt->sum }, norm = { LS_SHAPE(1), opt->norm };
     const ls__block loss_scale = { LS_SHAPE(LS__LOSS_SCALE_SIZE), net.loss_scale };
     if (opt->sum) {
         const ls__op op = { .kind = LS__OP_GRADIENT_MEAN };
         LS_TRY(open_call(opt, &op, 2, (const ls__block[]){ gradients, sum }));
     }
     if (opt->norm) {
-        const ls__op op = { .kind = LS__OP_L2_NORM,
-                            .u.block = { .segments = opt->segments,
-                                         .n_segments = &opt->n_segments } };
-        LS_TRY(open_call(opt, &op, 3, (const ls__block[]){ gradients, loss_scale, norm }));
+        const int i = opt->update.n_calls++;
+        LS_TRY(make_norm_call(opt, &opt->ops[i], &opt->calls[i]));
     }
     LS_TRY(open_update(opt, settings, values, own_gradients, loss_scale, norm));
     for (int i = 0; i < LS__AVERAGED_RANGES && opt->average; i++)
@@ -224,13 +272,17 @@ ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
     opt->options = *options;
     if (options->accumulate == 0) opt->options.accumulate = 1;
     ls__optimizer_open_updates(opt);
-    ls_status status = ls__groups_open(net, kind->call, options->groups, options->n_groups,
-                                       &options->decay, &opt->groups);
+    ls_status status = ls__optimizer_find_ranges(opt, options->parameters);
+    opt->options.parameters = NULL;
+    if (status == LS_OK)
+        status = ls__groups_open(net, kind->call, options->parameters, options->groups,
+                                 options->n_groups, &options->decay, &opt->groups);
     opt->options.groups = NULL;
     if (status == LS_OK) status = ls__optimizer_read_skipped(net, &opt->skipped_before);
     opt->update.n_steps = opt->skipped_before;
     if (status == LS_OK)
-        status = ls__partition_open(ctx, blocks.values, blocks.parameter_elements, &opt->partition);
+        status = ls__partition_open(ctx, blocks.values, blocks.parameter_elements, opt->range,
+                                    &opt->partition);
     if (status == LS_OK) status = open_states(opt);
     if (status == LS_OK) status = open_average(opt);
     if (status == LS_OK) {
@@ -257,23 +309,6 @@ void ls_optimizer_close(ls_optimizer **opt)
 int64_t ls_optimizer_step_count(const ls_optimizer *opt)
 {
     return opt ? opt->update.n_steps - opt->skipped_before : 0;
-}
-
-ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
-{
-    LS__DEFAULT_FLOATS;
-    if (!opt) return LS_ERR_EARLIER;
-    ls_context *ctx = opt->owned.ctx;
-    LS__ENTER(ctx);
-    if (!norm) return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: norm is NULL");
-    if (!opt->has_norm)
-        return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: %s",
-                        opt->norm ? "no step has been done yet"
-                                  : "the optimizer has no clip_norm, so it measures none");
-    float value;
-    LS_TRY(ctx->device->backend->read(ctx->device, &value, opt->norm, sizeof value));
-    *norm = (double)value;
-    return LS_OK;
 }
 
 const char *ls_optimizer_name(const ls_optimizer *opt)
@@ -307,8 +342,13 @@ ls_tensor *ls_optimizer_state(ls_optimizer *opt, int state, const char *paramete
                         "checkpoint to read them"),
                NULL;
     const int64_t i = ls__find_parameter(blocks.n_parameters, blocks.parameters, parameter);
-    if (i >= 0 && blocks.parameters[i].kind != LS_PARAMETER_BUFFER)
+    if (i >= 0 && ls__is_trained_by(opt->parameters, &blocks.parameters[i]))
         return &opt->views[i * LS__MAX_STATES + state];
+    if (i >= 0 && blocks.parameters[i].kind != LS_PARAMETER_BUFFER)
+        return ls__fail(opt->owned.ctx, LS_ERR_NOT_FOUND,
+                        "ls_optimizer_state: the optimizer trains '%s', not '%s'", opt->parameters,
+                        parameter),
+               NULL;
     char names[LS__NAMES_TEXT_SIZE];
     if (!parameter) parameter = "(null)";
     ls__fail(

@@ -21,8 +21,11 @@ typedef struct ls__groups {
     int n;
 } ls__groups;
 
-/* Checks and copies the groups of a config. */
-ls_status ls__groups_open(ls_net *net, const char *call, const ls_parameter_group *groups, int n,
+/* Whether an optimizer trains the parameter: `pattern` matches its name; NULL matches all. */
+bool ls__is_trained_by(const char *pattern, const ls__parameter *parameter);
+/* Checks and copies the groups of a config, for the parameters that `pattern` matches. */
+ls_status ls__groups_open(ls_net *net, const char *call, const char *pattern,
+                          const ls_parameter_group *groups, int n,
                           const ls__group_defaults *defaults, ls__groups *out);
 void ls__groups_close(ls_context *ctx, ls__groups *groups);
 
@@ -42,14 +45,15 @@ typedef struct ls__part {
  * depend on the parts. */
 typedef struct ls__partition {
     ls_context *ctx;
-    ls__part own;    /* with one rank, or without partition_optimizer: the whole block */
+    ls__part own;    /* with one rank, or without partition_optimizer: ls_optimizer.range */
     ls__part *parts; /* per rank; NULL without several parts */
     ls__exchange *exchanges[LS__MAX_LEVELS]; /* send the own part of the values to all ranks */
     int n_exchanges;
 } ls__partition;
 
-/* values: the block of parameters, of `count` elements. */
-ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__partition *out);
+/* values: the block of parameters, of `count` elements. range: of the optimizer's. */
+ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__part range,
+                             ls__partition *out);
 void ls__partition_close(ls__partition *partition);
 
 /* Makes a call of a step for each of n_exchanges. */
@@ -74,6 +78,7 @@ typedef struct ls__optimizer_options {
     ls__group_defaults decay;
     const ls_parameter_group *groups; /* of the config; NULL after opening */
     int n_groups;
+    const char *parameters; /* a pattern of names; NULL = all */
     float clip_norm, clip_value, ema_decay;
     int64_t accumulate;     /* batches per update; at least 1 */
     unsigned absent_states; /* bit i: the op's state i is absent */
@@ -88,19 +93,25 @@ struct ls_optimizer {
     ls_net *net;
     ls__update update;       /* the calls of a step */
     ls__update accumulation; /* those of a batch without an update; none unless accumulate > 1 */
+    ls__update measurement;  /* the gradients' norm alone; opened when it is first used */
     const ls__optimizer_kind *kind;
     ls__optimizer_options options;
+    char *parameters; /* the options' pattern */
     ls__groups groups;
+    ls__part range;    /* of the block: the least that has all parameters of the optimizer */
+    ls__part averaged; /* of the block: the buffers with moving averages */
     ls__partition partition;
     int n_states; /* in use */
     const char *state_names[LS__MAX_STATES];
     ls__op ops[LS__MAX_UPDATE_CALLS];
     ls__call calls[LS__MAX_UPDATE_CALLS]; /* of the ops, in execution order */
-    ls__op settings;                      /* the op with the kind's settings */
-    float *states[LS__MAX_STATES];        /* device memory: of the own part of the parameters, but
-                                             "accumulated" of all */
-    float *sum;                           /* the state "accumulated"; NULL unless accumulate > 1 */
-    float *average; /* device memory: of the own part, then of all buffers; NULL without
+    ls__op norm_op;                       /* of the measurement */
+    ls__call norm_call;
+    ls__op settings;               /* the op with the kind's settings */
+    float *states[LS__MAX_STATES]; /* device memory: of the own part of the parameters, but
+                                      "accumulated" of the whole range */
+    float *sum;                    /* the state "accumulated"; NULL unless accumulate > 1 */
+    float *average; /* device memory: of the own part, then of the buffers; NULL without
                        ema_decay */
     float *whole[LS__MAX_STATES + 1]; /* device memory: the states, then the averages, of the net's
                                          whole block, while a checkpoint is saved or loaded */
@@ -108,7 +119,7 @@ struct ls_optimizer {
     bool holds_average;        /* the net holds the averages, and `average` what it had */
     float *norm;               /* device memory, one element; NULL = not needed */
     ls_tensor *views;          /* LS__MAX_STATES per parameter */
-    ls__segment *segments;     /* capacity: one per parameter */
+    ls__segment *segments;     /* of the range, from its beginning; capacity: one per parameter */
     ls__segment *own_segments; /* the same of the own part, from its beginning */
     int64_t n_segments, n_own_segments, frozen_version;
     int64_t skipped_before; /* updates skipped by loss scaling before this optimizer was opened.
@@ -117,16 +128,27 @@ struct ls_optimizer {
     bool has_norm;          /* an update has run */
 };
 
+/* Opens opt->measurement. */
+ls_status ls__optimizer_open_measurement(ls_optimizer *opt);
 /* Makes an optimizer, and checks its options. `op` holds the kind's settings except `block`; it is
  * copied. Its operands are: parameters, gradients, the states, norm?, loss_scale? */
 ls_optimizer *ls__optimizer_open(ls_net *net, const ls__optimizer_kind *kind,
                                  const ls__optimizer_options *options, const ls__op *op);
 
-/* ---- step.c ---- */
+/* Device memory of state i of a parameter, or for i = n_states of its average, also of a buffer's;
+ * while the whole states are open, in these. NULL if the optimizer has none of it. */
+float *ls__optimizer_state(const ls_optimizer *opt, int i, const ls__parameter *parameter);
 
+/* ---- segments.c ---- */
+
+/* Sets the optimizer's parameters, its range and `averaged`. */
+ls_status ls__optimizer_find_ranges(ls_optimizer *opt, const char *pattern);
 /* Finds the segments of the parameters that are not frozen. Clears the accumulated gradients of
  * those that are. */
 void ls__optimizer_find_segments(ls_optimizer *opt);
+
+/* ---- step.c ---- */
+
 /* Fills update and accumulation, without their calls. */
 void ls__optimizer_open_updates(ls_optimizer *opt);
 /* Sets ls_optimizer_step_count, skipped_before and the number of accumulated batches. */
@@ -150,7 +172,7 @@ typedef struct ls__averaged {
 /* The maximum number of elements that are exchanged at a time. */
 enum { LS__AVERAGES_EXCHANGED = 1 << 18 };
 
-/* Range 0: the own part of the parameters; range 1: the buffers. */
+/* Range 0: the own part of the parameters; range 1: the averaged buffers. */
 enum { LS__AVERAGED_RANGES = 2 };
 ls__averaged ls__averaged_range(const ls_optimizer *opt, int i);
 /* Before the first update, copies the weights to the averages, because weights may have been loaded
@@ -170,8 +192,9 @@ void ls__optimizer_drop_whole(ls_optimizer *opt);
 ls_status ls__optimizer_collect(ls_optimizer *opt);
 /* Keeps the own part of the whole states, and drops them. */
 ls_status ls__optimizer_take_whole(ls_optimizer *opt);
-/* Device memory of state i, or for i = n_states of the averages, laid out like the net's block. */
-float *ls__optimizer_block(const ls_optimizer *opt, int i);
+/* The whole state i, or for i = n_states the whole averages, laid out like the net's block; NULL if
+ * that has no parts, or is not open. */
+float *ls__optimizer_whole(const ls_optimizer *opt, int i);
 
 /* All settings of the optimizer, with its net's loss scaling. */
 void ls__optimizer_settings(const ls_optimizer *opt, ls__setting_fn put, void *user);

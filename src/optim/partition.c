@@ -57,9 +57,10 @@ static ls_status open_parts(ls__partition *p, float *values, int64_t count)
     return LS_OK;
 }
 
-ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__partition *out)
+ls_status ls__partition_open(ls_context *ctx, float *values, int64_t count, ls__part range,
+                             ls__partition *out)
 {
-    *out = (ls__partition){ .ctx = ctx, .own = { 0, count } };
+    *out = (ls__partition){ .ctx = ctx, .own = range };
     if (!ctx->comm || !ctx->config.partition_optimizer) return LS_OK;
     const size_t bytes = (size_t)ctx->comm->n_ranks * sizeof *out->parts;
     out->parts = ls__alloc(ctx, bytes);
@@ -122,9 +123,9 @@ static bool is_partitioned(const ls_optimizer *opt, int i)
     return opt->partition.parts && part && part != opt->sum;
 }
 
-float *ls__optimizer_block(const ls_optimizer *opt, int i)
+float *ls__optimizer_whole(const ls_optimizer *opt, int i)
 {
-    return is_partitioned(opt, i) ? opt->whole[i] : part_of(opt, i);
+    return is_partitioned(opt, i) ? opt->whole[i] : NULL;
 }
 
 ls_status ls__optimizer_open_whole(ls_optimizer *opt)

@@ -5,65 +5,6 @@
 #include "base/floats.h"
 #include "optim/optimizer.h"
 
-/* ---- Segments: consecutive trained parameters with one weight decay and learning rate. Gaps
- * between parameters are zero in every block, and every update keeps zeros, so a segment may
- * include them. ---- */
-
-/* Clears the gradients that a parameter accumulated before it was frozen. A lost device fails in
- * the step. */
-static void drop_accumulated(const ls_optimizer *opt, const ls__parameter *parameter)
-{
-    ls__device *device = opt->owned.ctx->device;
-    if (opt->sum)
-        (void)device->backend->clear(device, opt->sum + parameter->offset,
-                                     (size_t)parameter->count * sizeof(float));
-}
-
-static void find_own_segments(ls_optimizer *opt)
-{
-    const ls__part *own = &opt->partition.own;
-    opt->n_own_segments = 0;
-    for (int64_t i = 0; i < opt->n_segments; i++) {
-        ls__segment s = opt->segments[i];
-        int64_t begin = s.offset - own->begin, end = begin + s.count;
-        if (begin < 0) begin = 0;
-        if (end > own->count) end = own->count;
-        s.offset = begin;
-        s.count = end - begin;
-        if (s.count > 0) opt->own_segments[opt->n_own_segments++] = s;
-    }
-}
-
-void ls__optimizer_find_segments(ls_optimizer *opt)
-{
-    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
-    opt->frozen_version = blocks.frozen_version;
-    opt->n_segments = 0;
-    int64_t run_end = -1; /* end of the last segment's parameter, with its gap */
-    for (int64_t i = 0; i < blocks.n_parameters; i++) {
-        const ls__parameter *parameter = &blocks.parameters[i];
-        if (parameter->kind == LS_PARAMETER_BUFFER) continue;
-        if (parameter->frozen) {
-            drop_accumulated(opt, parameter);
-            continue;
-        }
-        const ls_parameter_group own = ls__groups_of(&opt->groups, &opt->options.decay, parameter);
-        ls__segment *last = opt->n_segments > 0 ? &opt->segments[opt->n_segments - 1] : NULL;
-        if (last && run_end == parameter->offset && last->weight_decay == own.weight_decay &&
-            last->lr_scale == own.lr_scale) {
-            last->count = parameter->offset + parameter->count - last->offset;
-        } else {
-            opt->segments[opt->n_segments++] = (ls__segment){ parameter->offset, parameter->count,
-                                                              own.weight_decay, own.lr_scale };
-        }
-        run_end = parameter->offset +
-                  (int64_t)ls__round_up((size_t)parameter->count, LS__PARAMETER_ALIGNMENT);
-    }
-    find_own_segments(opt);
-}
-
-/* ---- Updates ---- */
-
 static void set_accumulated(ls_optimizer *opt, int64_t n)
 {
     opt->update.n_accumulated = opt->accumulation.n_accumulated = n;
@@ -76,19 +17,32 @@ static void update_prepare(ls__update *update)
         ls__optimizer_find_segments(opt);
 }
 
+static void use_gradients(const ls_optimizer *opt)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    for (int64_t i = 0; i < blocks.n_parameters; i++)
+        if (ls__is_trained_by(opt->parameters, &blocks.parameters[i]))
+            ls__net_use_gradient(opt->net, i);
+}
+
 static void update_done(ls__update *update)
 {
     ls_optimizer *opt = update->optimizer;
-    opt->has_norm = opt->norm != NULL;
+    opt->has_norm = update->norm != NULL;
     update->n_steps++;
     set_accumulated(opt, 0);
-    ls__net_use_gradients(opt->net);
+    use_gradients(opt);
 }
 
 static void accumulation_done(ls__update *update)
 {
     set_accumulated(update->optimizer, update->n_accumulated + 1);
-    ls__net_use_gradients(update->net);
+    use_gradients(update->optimizer);
+}
+
+static void measurement_done(ls__update *update)
+{
+    (void)update;
 }
 
 void ls__optimizer_open_updates(ls_optimizer *opt)
@@ -99,12 +53,45 @@ void ls__optimizer_open_updates(ls_optimizer *opt)
                                 .serial = ls__net_number_update(opt->net),
                                 .prepare = update_prepare,
                                 .done = update_done };
+    opt->measurement = (ls__update){ .net = opt->net,
+                                     .optimizer = opt,
+                                     .calls = &opt->norm_call,
+                                     .prepare = update_prepare,
+                                     .done = measurement_done };
     if (opt->options.accumulate > 1)
         opt->accumulation = (ls__update){ .net = opt->net,
                                           .optimizer = opt,
                                           .serial = ls__net_number_update(opt->net),
                                           .prepare = update_prepare,
                                           .done = accumulation_done };
+}
+
+/* The first of the optimizer's parameters whose gradient is missing or used; NULL = none. */
+static const ls__parameter *find_used(const ls_optimizer *opt)
+{
+    const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
+    for (int64_t i = 0; i < blocks.n_parameters; i++) {
+        const ls__parameter *parameter = &blocks.parameters[i];
+        if (!parameter->has_gradient && !parameter->frozen &&
+            ls__is_trained_by(opt->parameters, parameter))
+            return parameter;
+    }
+    return NULL;
+}
+
+static ls_status expect_gradients(const ls_optimizer *opt, const char *call)
+{
+    LS__ENTER(opt->owned.ctx);
+    const ls__parameter *used = find_used(opt);
+    const bool has_gradients = ls__net_has_gradients(opt->net);
+    if (!used && has_gradients) return LS_OK;
+    if (used && has_gradients)
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                        "%s: there are no gradients to use; call ls_net_backward first (an update "
+                        "has already used that of '%s')",
+                        call, used->name);
+    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                    "%s: there are no gradients to use; call ls_net_backward first", call);
 }
 
 ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch)
@@ -145,8 +132,10 @@ ls_status ls_net_step(ls_net *net, ls_optimizer *opt, const ls_batch *batch, dou
 ls_status ls_optimizer_step(ls_optimizer *opt, double lr)
 {
     LS__DEFAULT_FLOATS;
+    if (!opt) return LS_ERR_EARLIER;
     LS_TRY(refuse_averages(opt, "ls_optimizer_step"));
-    return opt ? ls__net_update(opt->net, "ls_optimizer_step", &opt->update, lr) : LS_ERR_EARLIER;
+    LS_TRY(expect_gradients(opt, "ls_optimizer_step"));
+    return ls__net_update(opt->net, "ls_optimizer_step", &opt->update, lr);
 }
 
 ls_status ls_optimizer_accumulate(ls_optimizer *opt)
@@ -156,10 +145,37 @@ ls_status ls_optimizer_accumulate(ls_optimizer *opt)
     if (!opt) return LS_ERR_EARLIER;
     LS_TRY(refuse_averages(opt, call));
     LS__ENTER(opt->owned.ctx);
-    if (opt->sum) return ls__net_update(opt->net, call, &opt->accumulation, 0);
-    return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                    "%s: the optimizer's accumulate is %lld, expected more than 1", call,
-                    (long long)opt->options.accumulate);
+    if (!opt->sum)
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                        "%s: the optimizer's accumulate is %lld, expected more than 1", call,
+                        (long long)opt->options.accumulate);
+    LS_TRY(expect_gradients(opt, call));
+    return ls__net_update(opt->net, call, &opt->accumulation, 0);
+}
+
+/* Measures the norm of the gradients that the net holds. */
+static ls_status measure_norm(ls_optimizer *opt)
+{
+    static const char call[] = "ls_optimizer_gradient_norm";
+    if (!ls__net_has_gradients(opt->net))
+        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
+                        "%s: the net has no gradients; call it after a backward pass", call);
+    if (opt->measurement.n_calls == 0) LS_TRY(ls__optimizer_open_measurement(opt));
+    return ls__net_update(opt->net, call, &opt->measurement, 0);
+}
+
+ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
+{
+    LS__DEFAULT_FLOATS;
+    if (!opt) return LS_ERR_EARLIER;
+    ls_context *ctx = opt->owned.ctx;
+    LS__ENTER(ctx);
+    if (!norm) return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: norm is NULL");
+    if (!opt->has_norm || !find_used(opt)) LS_TRY(measure_norm(opt));
+    float value;
+    LS_TRY(ctx->device->backend->read(ctx->device, &value, opt->norm, sizeof value));
+    *norm = (double)value;
+    return LS_OK;
 }
 
 ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)

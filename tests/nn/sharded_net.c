@@ -11,6 +11,7 @@ const setting settings[N_SETTINGS] = {
     { .name = "clipped, accumulated", .clip_norm = 0.1f, .accumulate = 2 },
     { .name = "bf16, a frozen norm", .precision = LS_PRECISION_BF16, .frozen = true },
     { .name = "f16", .precision = LS_PRECISION_F16, .class_weights = true },
+    { .name = "two optimizers", .clip_norm = 0.1f, .two_optimizers = true },
     { .name = "synchronised", .synced = true },
     { .name = "synchronised, class weights, clipped, accumulated",
       .label_smoothing = 0.1f,
@@ -62,8 +63,12 @@ trained build_net(const setting *s, ls_context *ctx, int64_t batch)
     t.opt = ls_sgd(t.net, &(ls_sgd_config){ .momentum = 0.9f,
                                             .weight_decay = 1e-3f,
                                             .clip_norm = s->clip_norm,
-                                            .ema_decay = 0.9f,
-                                            .accumulate = s->accumulate });
+                                            .ema_decay = s->two_optimizers ? 0 : 0.9f,
+                                            .accumulate = s->accumulate,
+                                            .parameters = s->two_optimizers ? "*.weight" : NULL });
+    if (s->two_optimizers)
+        t.of_biases =
+            ls_adam(t.net, &(ls_adam_config){ .clip_norm = 0.2f, .parameters = "*.bias" });
     expect_ok(t.ctx);
     return t;
 }
@@ -131,8 +136,9 @@ void put_net(step_values *v, const trained *t, double loss, double top1)
         put_tensor(v, p.value);
         if (!p.gradient) continue;
         put_tensor(v, p.gradient);
+        const bool is_bias = t->of_biases && strstr(p.name, ".bias");
         if (!t->ctx->config.partition_optimizer)
-            put_tensor(v, ls_optimizer_state(t->opt, 0, p.name));
+            put_tensor(v, ls_optimizer_state(is_bias ? t->of_biases : t->opt, 0, p.name));
     }
 }
 
@@ -150,6 +156,7 @@ void step_over(trained *t, const ls_batch *b, step_values *out)
     ls_results results;
     double loss, top1;
     ck_assert_int_eq(ls_net_step(t->net, t->opt, b, LR), LS_OK);
+    if (t->of_biases) ck_assert_int_eq(ls_optimizer_step(t->of_biases, LR), LS_OK);
     ck_assert_int_eq(ls_net_last_results(t->net, &results), LS_OK);
     ck_assert_int_eq(ls_net_loss(t->net, &loss), LS_OK);
     ck_assert_int_eq(ls_net_metric(t->net, "top1", &top1), LS_OK);

@@ -14,10 +14,11 @@ typedef struct setting {
     ls_recompute recompute;
     float label_smoothing, clip_norm;
     bool class_weights, soft, frozen, synced;
+    bool two_optimizers; /* one of the weights, one of the biases */
     int64_t accumulate;
 } setting;
 /* Settings from FIRST_SYNCED on have synchronised batch norms. */
-enum { N_SETTINGS = 10, FIRST_SYNCED = 6 };
+enum { N_SETTINGS = 11, FIRST_SYNCED = 7 };
 extern const setting settings[N_SETTINGS];
 
 /* The batches of the steps: whole ones, two short ones, of which the second has fewer samples than
@@ -30,6 +31,7 @@ typedef struct trained {
     ls_context *ctx;
     ls_net *net;
     ls_optimizer *opt;
+    ls_optimizer *of_biases; /* NULL unless there are two optimizers */
 } trained;
 
 trained open_net(const setting *s, int shards, int64_t batch, int threads);

@@ -127,6 +127,7 @@ static void step_separately(const setting *s, trained *t, int n_shards, int step
         ck_assert_int_eq(ls_optimizer_accumulate(t->opt), LS_OK);
     else
         ck_assert_int_eq(ls_optimizer_step(t->opt, LR), LS_OK);
+    if (t->of_biases) ck_assert_int_eq(ls_optimizer_step(t->of_biases, LR), LS_OK);
     put_net(out, t, (double)(counts[1] / divisor), (double)counts[2] / (double)n);
 }
 

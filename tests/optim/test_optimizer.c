@@ -194,9 +194,37 @@ START_TEST(clipping_scales_to_the_norm)
                                 1e-6);
     ls_optimizer_close(&opt);
     ck_assert_ptr_null(opt);
-    opt = ls_sgd(s.net, NULL);
-    ck_assert_int_ne(ls_optimizer_gradient_norm(opt, &reported), LS_OK);
-    expect_error(s.ctx, LS_ERR_INVALID, "no clip_norm");
+    ls_context_close(&s.ctx);
+}
+END_TEST
+
+START_TEST(the_norm_on_request_is_that_of_clipping)
+{
+    setting s = open_setting(NULL);
+    double first, later, clipped;
+    ls_optimizer *plain = ls_sgd(s.net, NULL),
+                 *clip = ls_sgd(s.net, &(ls_sgd_config){ .clip_norm = 1 });
+    expect_failure(ls_optimizer_gradient_norm(plain, &first), s.ctx, LS_ERR_INVALID,
+                   "the net has no gradients");
+    make_gradients(&s);
+    ck_assert_int_eq(ls_optimizer_gradient_norm(plain, &first), LS_OK);
+    ck_assert_int_eq(ls_optimizer_gradient_norm(clip, &clipped), LS_OK);
+    ck_assert(first > 0 && first == clipped);
+    ck_assert_int_eq(ls_optimizer_step(plain, 0), LS_OK); /* it has used no gradient */
+    ck_assert_int_eq(ls_optimizer_gradient_norm(plain, &later), LS_OK);
+    ck_assert(later == first);
+    ck_assert_int_eq(ls_net_step(s.net, clip, &s.batch, 0), LS_OK);
+    ck_assert_int_eq(ls_optimizer_gradient_norm(clip, &clipped), LS_OK);
+    ck_assert(clipped == first);
+    /* What the program writes counts. */
+    ck_assert_int_eq(ls_net_step(s.net, NULL, &s.batch, 0), LS_OK);
+    for (int64_t i = 0; i < ls_net_parameter_count(s.net); i++) {
+        ls_tensor *gradient = ls_net_parameter_at(s.net, i).gradient;
+        if (gradient) ck_assert_int_eq(ls_tensor_fill(gradient, i == 0 ? 2 : 0), LS_OK);
+    }
+    ck_assert_int_eq(ls_optimizer_gradient_norm(clip, &later), LS_OK);
+    const ls_tensor *weight = ls_net_parameter_at(s.net, 0).value;
+    ck_assert_double_eq_tol(later, 2 * sqrt((double)ls_tensor_element_count(weight)), 1e-6);
     ls_context_close(&s.ctx);
 }
 END_TEST
@@ -209,7 +237,7 @@ START_TEST(each_backward_pass_serves_one_update)
     ls_optimizer *opt = ls_sgd(s.net, &(ls_sgd_config){ .clip_norm = 1 });
     double norm;
     ck_assert_int_ne(ls_optimizer_gradient_norm(opt, &norm), LS_OK);
-    expect_error(s.ctx, LS_ERR_INVALID, "no step has been done");
+    expect_error(s.ctx, LS_ERR_INVALID, "the net has no gradients");
     ck_assert_int_ne(ls_optimizer_step(opt, 0.1), LS_OK);
     expect_error(s.ctx, LS_ERR_INVALID, "call ls_net_backward first");
     make_gradients(&s);
@@ -466,10 +494,11 @@ END_TEST
 
 TEST_PROGRAM(optimizer)
 {
-    return RUN_SUITE(
-        "optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
-        frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
-        each_backward_pass_serves_one_update, wrong_rates_change_nothing, wrong_configs_are_refused,
-        states_can_be_looked_at, groups_without_effect_are_refused, averages_are_exchanged,
-        averages_begin_with_the_weights, an_exchange_drops_the_gradients, every_allocation_failing);
+    return RUN_SUITE("optimizers", decay_spares_biases_and_norms, segments_are_merged_over_gaps,
+                     frozen_parameters_stay, gaps_stay_zero, clipping_scales_to_the_norm,
+                     the_norm_on_request_is_that_of_clipping, each_backward_pass_serves_one_update,
+                     wrong_rates_change_nothing, wrong_configs_are_refused, states_can_be_looked_at,
+                     groups_without_effect_are_refused, averages_are_exchanged,
+                     averages_begin_with_the_weights, an_exchange_drops_the_gradients,
+                     every_allocation_failing);
 }

@@ -25,8 +25,11 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
 const ls_net_config *ls__net_config(const ls_net *net);
 /* The graph that the model function made, with the net's own nodes. */
 const ls_graph *ls__net_graph(const ls_net *net);
-/* Marks the gradients of the last backward pass as used. */
+/* Marks the gradients of the last backward pass as used: that of parameter i, or all. */
+void ls__net_use_gradient(ls_net *net, int64_t i);
 void ls__net_use_gradients(ls_net *net);
+/* Whether the memory of gradients holds those of the last backward pass, used or not. */
+bool ls__net_has_gradients(const ls_net *net);
 /* The net's kernel selections, with which an optimizer opens its kernels. */
 ls__selector *ls__net_selector(ls_net *net);
 
@@ -85,7 +88,8 @@ ls_status ls__net_step(ls_net *net, const char *call, ls__update *update, const 
 /* Plans the evaluation of a batch of this shape, which another rank runs, so that all ranks have
  * the same kernel selections. */
 ls_status ls__net_plan_evaluation(ls_net *net, const ls_batch *batch);
-/* Runs an update alone, from the gradients of the last backward pass. */
+/* Runs an update alone, from the gradients of the last backward pass, which the caller has checked.
+ */
 ls_status ls__net_update(ls_net *net, const char *call, ls__update *update, double lr);
 
 #endif

@@ -206,7 +206,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
                                                false, pattern, names));
     }
     net->blocks.frozen_version++;
-    net->has_gradients = false; /* the block's gradients are of other parameters */
+    ls__net_use_gradients(net); /* the block's gradients are of other parameters */
     ls__net_drop_training_programs(net);
     return LS_OK;
 }

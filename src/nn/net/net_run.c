@@ -138,7 +138,7 @@ static ls_status net_begin(ls_net *net, ls__update *update, double lr)
     net->n_samples = net->feeds[0]->shape.dims[0];
     LS_TRY(ls__executor_begin(&net->executor, parts, update, lr));
     net->current = program;
-    net->has_gradients &= !program->gradients;
+    if (program->gradients) ls__net_use_gradients(net);
     view_outputs(net, program);
     return LS_OK;
 }
@@ -149,14 +149,24 @@ static void forget_feeds(ls_net *net)
     for (int i = 0; i < net->graph.inputs.n; i++) net->feeds[i] = NULL;
 }
 
+/* The backward pass of this step makes gradients; the step's update uses its own. */
+static void expect_gradients(ls_net *net)
+{
+    net->has_gradients = true;
+    for (int i = 0; i < net->graph.n_parameters; i++) {
+        ls__parameter *parameter = &net->graph.parameters[i];
+        parameter->has_gradient = parameter->kind != LS_PARAMETER_BUFFER && !parameter->frozen;
+    }
+}
+
 ls_status ls__net_run_to(ls_net *net, int end)
 {
     const ls__executor *x = &net->executor;
+    const bool makes_gradients = net->current->gradients && end == x->list->n_calls;
+    if (makes_gradients) expect_gradients(net);
     const ls_status status = ls__executor_run(&net->executor, end);
     if (status != LS_OK || x->next >= x->list->ends[LS__PHASE_COPIES]) forget_feeds(net);
-    /* Without an update in this step, the gradients are still unused. */
-    if (net->current->gradients && end == x->list->n_calls)
-        net->has_gradients = status == LS_OK && !x->update;
+    if (status != LS_OK && makes_gradients) ls__net_use_gradients(net);
     if (status != LS_OK) net->current = NULL; /* there are no results */
     return status;
 }
@@ -410,9 +420,6 @@ ls_status ls__net_step(ls_net *net, const char *call, ls__update *update, const 
 static ls_status update_alone(ls_net *net, const char *call, ls__update *update, double lr)
 {
     LS_TRY(check_lr(net, call, lr));
-    if (!net->has_gradients)
-        return ls__fail(net->owned.ctx, LS_ERR_INVALID,
-                        "%s: there are no gradients to use; call ls_net_backward first", call);
     update->prepare(update);
     LS_TRY(ls__executor_begin(&net->executor, NULL, update, lr));
     return ls__executor_run(&net->executor, net->executor.list->n_calls);

@@ -121,7 +121,7 @@ struct ls_net {
     ls__program *current;          /* the last program that ran; of several shards the last one's */
     int64_t n_samples;             /* of the batch that it ran on, with all shards */
     bool forward_done;             /* current is a train program whose backward may run */
-    bool has_gradients;            /* the last backward pass's gradients are unused */
+    bool has_gradients;            /* the memory holds those of the last backward pass */
     atomic_bool busy;              /* a call is running on the net */
     bool has_run;
     pthread_t last_thread; /* of the last run; valid if has_run */
