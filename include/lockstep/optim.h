@@ -216,7 +216,8 @@ typedef enum ls_schedule_kind {
     /* Cosine annealing with warm restarts (Loshchilov & Hutter 2017): cosines from lr to min_lr,
      * the first of t_0 epochs, each of the next t_mult times as long as the one before it; in
      * steps, or with by_epoch in epochs. PyTorch: CosineAnnealingWarmRestarts. */
-    LS_SCHEDULE_COSINE_RESTARTS
+    LS_SCHEDULE_COSINE_RESTARTS,
+    LS_SCHEDULE_CUSTOM /* lr factor(epoch, step). PyTorch: LambdaLR */
 } ls_schedule_kind;
 
 /* Linear warm-up: with W = warmup_epochs * steps_per_epoch, step i = 0, 1, ... W - 1 has
@@ -247,7 +248,15 @@ typedef struct ls_schedule_config {
     int64_t patience, cooldown;          /* reduce on plateau; patience: 0 = 10; LS_ZERO_INT = 0 */
     double threshold; /* reduce on plateau: relative, below 1; 0 = 1e-4; LS_ZERO = 0 */
     bool maximize;    /* reduce on plateau: the metric is better when larger */
-    LS_RESERVED(8);
+    /* custom, required: a pure function, because a run that resumes calls it for later steps alone.
+     * It returns a factor of lr, at least 0; epoch and step as in ls_schedule_lr, but from the end
+     * of the warm-up */
+    double (*factor)(int64_t epoch, int64_t step, void *user);
+    void *user;           /* custom: passed to it; must outlive the schedule */
+    const char *settings; /* custom, required: the function and all that its results depend on, as
+                             text: "inverse square root, version 1"; copied. It is part of a run's
+                             identity, so that a run does not resume with another function */
+    LS_RESERVED(5);
 } ls_schedule_config;
 LS_API ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config);
 

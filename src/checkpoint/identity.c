@@ -59,6 +59,8 @@ static json_t *schedule_json(const ls_schedule *schedule)
     ls__json_builder s = { json_object(), false };
     ls__json_put_text(&s, "name", ls__schedule_name(schedule));
     ls__schedule_settings(schedule, put_setting, &s);
+    if (schedule->config.settings)
+        ls__json_put(&s, "settings", ls__json_text(schedule->owned.ctx, schedule->config.settings));
     return ls__json_finish(&s);
 }
 

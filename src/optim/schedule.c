@@ -99,6 +99,12 @@ static double plateau_lr(const ls_schedule *s, schedule_time t)
     return lr > s->config.min_lr ? lr : s->config.min_lr;
 }
 
+static double custom_lr(const ls_schedule *s, schedule_time t)
+{
+    const ls_schedule_config *c = &s->config;
+    return c->lr * c->factor(t.epoch, t.step - t.epoch * c->steps_per_epoch, c->user);
+}
+
 static const struct {
     const char *name;
     double (*lr)(const ls_schedule *s, schedule_time t);
@@ -112,6 +118,7 @@ static const struct {
     [LS_SCHEDULE_REDUCE_ON_PLATEAU] = { "reduce_on_plateau", plateau_lr },
     [LS_SCHEDULE_MULTI_STEP] = { "multi_step", multi_step_lr },
     [LS_SCHEDULE_COSINE_RESTARTS] = { "cosine_restarts", cosine_restarts_lr },
+    [LS_SCHEDULE_CUSTOM] = { "custom", custom_lr },
 };
 
 /* ---- Settings ---- */
@@ -189,6 +196,18 @@ static ls_status check_unused_fields(ls_context *ctx, const char *call, const ls
                     is(f, "warmup_start") ? "there is no warm-up epoch" : "has no effect here");
 }
 
+static ls_status check_custom(ls_context *ctx, const char *call, const ls_schedule_config *c)
+{
+    const bool is_custom = c->kind == LS_SCHEDULE_CUSTOM;
+    if (is_custom && (!c->factor || !c->settings || !*c->settings))
+        return ls__fail(ctx, LS_ERR_INVALID, "%s: %s is required", call,
+                        c->factor ? "the text of settings" : "the function factor");
+    if (!is_custom && (c->factor || c->user || c->settings))
+        return ls__fail(ctx, LS_ERR_INVALID,
+                        "%s: factor, user or settings is set, but has no effect here", call);
+    return LS_OK;
+}
+
 static ls_status check_milestones(ls_context *ctx, const char *call, const ls_schedule_config *c)
 {
     if ((c->n_milestones > 0) != (c->milestones != NULL))
@@ -226,6 +245,7 @@ static ls_status check_together(ls_context *ctx, const char *call, const ls_sche
                         "%s: steps_per_epoch is required, because the learning rate changes from "
                         "step to step%s",
                         call, by_step ? "" : " while it warms up");
+    LS_TRY(check_custom(ctx, call, c));
     return check_milestones(ctx, call, c);
 }
 
@@ -233,7 +253,7 @@ static ls_status check_together(ls_context *ctx, const char *call, const ls_sche
 static ls_status schedule_resolve(ls_context *ctx, ls_schedule_config *c)
 {
     char call[64];
-    if ((unsigned)c->kind > LS_SCHEDULE_COSINE_RESTARTS)
+    if ((unsigned)c->kind > LS_SCHEDULE_CUSTOM)
         return ls__fail(ctx, LS_ERR_INVALID, "ls_schedule_open: there is no kind %d", (int)c->kind);
     snprintf(call, sizeof call, "ls_schedule_open: %s", formulas[c->kind].name);
     for (int i = 0; i < N_FIELDS; i++) {
@@ -275,6 +295,7 @@ void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user)
 
 static void close_schedule(ls__owned *owned)
 {
+    ls__free(owned->ctx, (char *)((ls_schedule *)owned)->config.settings);
     ls__free(owned->ctx, owned);
 }
 
@@ -293,6 +314,12 @@ ls_schedule *ls_schedule_open(ls_context *ctx, const ls_schedule_config *config)
     if (c.kind == LS_SCHEDULE_REDUCE_ON_PLATEAU) s->best = c.maximize ? -INFINITY : INFINITY;
     if (milestone_bytes > 0) memcpy(s->milestones, c.milestones, milestone_bytes);
     s->config.milestones = s->milestones;
+    if (c.settings) s->config.settings = ls__strdup(ctx, c.settings);
+    if (c.settings && !s->config.settings) {
+        ls__fail_memory(ctx, "ls_schedule_open", strlen(c.settings));
+        ls__free(ctx, s);
+        return NULL;
+    }
     ls__own(ctx, &s->owned, close_schedule);
     return s;
 }

@@ -14,7 +14,7 @@ struct ls_schedule {
 };
 
 const char *ls__schedule_name(const ls_schedule *s);
-/* All settings of the schedule. */
+/* All settings of the schedule that are numbers. */
 void ls__schedule_settings(const ls_schedule *s, ls__setting_fn put, void *user);
 
 /* True if ls_schedule_set_state accepts it. */

@@ -243,6 +243,41 @@ START_TEST(epochs_of_schedules)
 }
 END_TEST
 
+static double half(int64_t epoch, int64_t step, void *user)
+{
+    (void)epoch;
+    (void)step;
+    (void)user;
+    return 0.5;
+}
+
+START_TEST(functions_count_by_their_settings)
+{
+    ls_context *ctx = ls_context_open(&(ls_context_config){ .threads = 1 });
+    json_t *identities[3];
+    for (int i = 0; i < 3; i++) {
+        const ls_schedule_config config = { .kind = LS_SCHEDULE_CUSTOM,
+                                            .lr = 1,
+                                            .factor = half,
+                                            .settings = i < 2 ? "half" : "third" };
+        const ls_training_state state = { .schedule = ls_schedule_open(ctx, &config) };
+        identities[i] = ls__identity_make(ctx, &state);
+    }
+    json_t *same = ls__identity_differences(identities[0], identities[1], true);
+    json_t *other = ls__identity_differences(identities[0], identities[2], true);
+    char text[256];
+    ck_assert_int_eq(json_array_size(same), 0);
+    ck_assert_int_eq(json_array_size(other), 1);
+    ck_assert_str_eq(
+        ls__identity_text(json_array_get(other, 0), "there", "here", text, sizeof text),
+        "schedule.settings is \"half\" there, \"third\" here");
+    json_decref(same);
+    json_decref(other);
+    for (int i = 0; i < 3; i++) json_decref(identities[i]);
+    ls_context_close(&ctx);
+}
+END_TEST
+
 START_TEST(all_that_decides_counts)
 {
     enum { N_ALL = 24 };
@@ -506,7 +541,8 @@ TEST_PROGRAM(identity)
 {
     return RUN_SUITE("identity", portable_arithmetic_has_no_processor,
                      variables_that_change_kernels_count, execution_settings_do_not_count,
-                     epochs_of_schedules, all_that_decides_counts, groups_of_splits,
-                     differences_are_listed, long_values_are_truncated, long_keys_are_truncated,
+                     epochs_of_schedules, functions_count_by_their_settings,
+                     all_that_decides_counts, groups_of_splits, differences_are_listed,
+                     long_values_are_truncated, long_keys_are_truncated,
                      settings_without_a_number_in_json, hosts_may_have_any_name);
 }

@@ -1,6 +1,7 @@
 /* test_schedule.c: warm-up, limits, state and misuse of schedules. Rates are compared with
  * PyTorch's in tests/parity. */
 #include "../suite.h"
+#include "optim/schedule.h"
 #include <lockstep/lockstep.h>
 #include <math.h>
 #include <string.h>
@@ -128,6 +129,58 @@ START_TEST(milestones_are_copied)
     expect_rate(s, 0, 99, 1);
     expect_rate(s, 1, 0, 0.5);
     expect_rate(s, 3, 0, 0.25);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+/* Counts its calls in `user`. */
+static double inverse_square_root(int64_t epoch, int64_t step, void *user)
+{
+    ++*(int *)user;
+    return 1 / sqrt((double)(1 + 10 * epoch + step));
+}
+
+START_TEST(a_function_gives_a_factor)
+{
+    int n_calls = 0;
+    char settings[] = "inverse square root";
+    ctx = ls_context_open(NULL);
+    ls_schedule_config config = { .kind = LS_SCHEDULE_CUSTOM,
+                                  .lr = 0.5,
+                                  .steps_per_epoch = 10,
+                                  .warmup_epochs = 1,
+                                  .warmup_start = LS_ZERO,
+                                  .factor = inverse_square_root,
+                                  .user = &n_calls,
+                                  .settings = settings };
+    ls_schedule *s = ls_schedule_open(ctx, &config);
+    *settings = 'I';
+    ck_assert_str_eq(s->config.settings, "inverse square root");
+    expect_rate(s, 0, 5, 0.25);
+    expect_rate(s, 1, 0, 0.5);
+    expect_rate(s, 1, 3, 0.25);
+    expect_rate(s, 9, 0, 0.5 / 9);
+    ck_assert_int_eq(n_calls, 4);
+    config.warmup_epochs = config.steps_per_epoch = 0;
+    config.warmup_start = 0;
+    s = ls_schedule_open(ctx, &config);
+    expect_rate(s, 0, 3, 0.25);
+    expect_rate(s, 2, 4, 0.1);
+    ls_context_close(&ctx);
+}
+END_TEST
+
+START_TEST(functions_without_effect_are_refused)
+{
+    int n = 0;
+    ctx = ls_context_open(NULL);
+    ls_schedule_config config = { .kind = LS_SCHEDULE_CUSTOM, .lr = 1, .settings = "a" };
+    expect_invalid(ls_schedule_open(ctx, &config), "the function factor is required");
+    config.factor = inverse_square_root;
+    config.settings = "";
+    expect_invalid(ls_schedule_open(ctx, &config), "the text of settings is required");
+    config = (ls_schedule_config){ .kind = LS_SCHEDULE_CONSTANT, .lr = 1, .user = &n };
+    expect_invalid(ls_schedule_open(ctx, &config), "user or settings is set");
     ls_context_close(&ctx);
 }
 END_TEST
@@ -299,7 +352,7 @@ START_TEST(fields_without_effect_are_refused)
         { { LS_SCHEDULE_STEP, 1, .step_size = 2, .by_epoch = true }, "step: by_epoch is 1, but" },
         { { LS_SCHEDULE_ONE_CYCLE, 1, 4, 2, .epochs = 3 }, "one_cycle: warmup_epochs is 2, but" },
         { { LS_SCHEDULE_EXPONENTIAL, 1, .gamma = 0.9, .n_milestones = 1 }, "n_milestones is 1" },
-        { { (ls_schedule_kind)9, 1 }, "there is no kind 9" },
+        { { (ls_schedule_kind)10, 1 }, "there is no kind 10" },
         { { (ls_schedule_kind)-1, 1 }, "there is no kind -1" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
@@ -393,7 +446,8 @@ END_TEST
 TEST_PROGRAM(schedule)
 {
     return RUN_SUITE("schedules", warm_up_rises_step_by_step, any_time_has_a_rate,
-                     milestones_are_copied, state_travels, wrong_configs_are_refused,
+                     milestones_are_copied, a_function_gives_a_factor,
+                     functions_without_effect_are_refused, state_travels, wrong_configs_are_refused,
                      fields_without_effect_are_refused, zero_is_not_the_default,
                      settings_must_be_finite);
 }
