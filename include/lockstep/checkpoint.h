@@ -39,12 +39,15 @@ enum { LS_MAX_OPTIMIZERS = 8 };
  * - "identity": all that the result depends on: seed, device, versions of kernels, with native
  *   arithmetic in bf16 and on a GPU the processor and versions of libraries, data with its digest
  *   (ls_dataset_digest), settings of loaders, optimizer, loss scale and schedule, precision, a
- *   digest of the model, the list of frozen parameters, the kernels used;
+ *   digest of the model, the list of parameters that were frozen when the training began, the
+ *   kernels used;
  * - "classes": a JSON array of names, from the loader;
  * - "mean", "std": JSON arrays of numbers, from the loader, or from the net if there is no loader;
  * - "crop": the side of the images, likewise;
  * - "bad_images": the samples that the loaders have found unreadable;
  * - "epoch", "step", "best";
+ * - "frozen": a JSON array of the names of frozen parameters, if others are frozen than when the
+ *   training began;
  * - "flattened": C of each linear layer's weight over a flattened [N,H,W,C]: {"fc1.weight": 16};
  * - "kernels": the kernel selections with their origins, also those for ops that have not run yet;
  * - "lockstep digest": a digest of the rest of the file;

@@ -222,8 +222,10 @@ LS_API int64_t ls_net_parameter_element_count(const ls_net *net);
  * Frozen parameters have no gradient and no optimizer updates them. Takes effect at the next step.
  * A batch norm whose weight and bias are both frozen uses its running statistics in training, too,
  * and does not update them (PyTorch: eval mode of that module).
- * A pattern without a match is an error. The list of frozen parameters is part of a run's identity,
- * so ls_checkpoint_load requires the same list as when the checkpoint was saved. */
+ * A pattern without a match is an error. The list of parameters that are frozen when the training
+ * begins is part of a run's identity, so ls_checkpoint_load requires the same list. Then a program
+ * may freeze and unfreeze, between epochs for example: a checkpoint has the present list, too, and
+ * ls_checkpoint_load restores it. */
 LS_API ls_status ls_net_freeze(ls_net *net, const char *pattern);
 LS_API ls_status ls_net_unfreeze(ls_net *net, const char *pattern);
 

@@ -87,6 +87,7 @@ typedef struct ls__position {
     double best;
     double schedule[LS_SCHEDULE_STATE_SIZE];
     char weights[LS_DIGEST_TEXT_SIZE]; /* digest of the weights that the run began with, or "" */
+    bool *frozen;                      /* per parameter of the net; NULL = as they are */
     ls__bad_samples of_loader, of_validation;
 } ls__position;
 

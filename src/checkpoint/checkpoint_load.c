@@ -111,6 +111,8 @@ static ls_status apply(const loading *l, const ls__position *position)
     if (state->net) {
         ls__net_use_gradients(state->net); /* the old gradients belong to other weights */
         if (*position->weights) ls__net_set_weights_digest(state->net, position->weights);
+        if (optimizers.n > 0) ls__net_begin(state->net);
+        if (position->frozen) LS_TRY(ls__net_set_frozen(state->net, position->frozen));
     }
     state->epoch = position->epoch;
     state->step = position->step;

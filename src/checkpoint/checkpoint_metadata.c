@@ -14,6 +14,7 @@
  *   schedule_state   four numbers
  *   skipped_before   with loss scaling: updates skipped before the optimizer was opened
  *   accumulated      with gradient accumulation: batches since the last update
+ *   frozen           ["fc.bias", ...]: the frozen parameters, if others than when training began
  *   lockstep digest  digest of the rest of the file (checkpoint_save.c)
  *
  * A resumed run must have the identity in the file. */
@@ -196,8 +197,19 @@ static void add_opening(pairs *p, ls_loader *loader)
         json_decref(json);
 }
 
+/* Only where they differ from those with which the training began, which the identity has. */
+static void add_frozen(pairs *p, const ls_net *net)
+{
+    json_t *began = ls__identity_frozen(net, true), *now = ls__identity_frozen(net, false);
+    p->failed |= !began || !now;
+    if (!p->failed && !json_equal(began, now)) add(p, "frozen", dump(p->bump, json_incref(now)));
+    json_decref(began);
+    json_decref(now);
+}
+
 static void add_state(pairs *p, const ls_training_state *state)
 {
+    if (state->net) add_frozen(p, state->net);
     if (state->loader) add_opening(p, state->loader);
     if (state->loader) add(p, "classes", dump(p->bump, outputs_json(state)));
     if (state->loader || state->validation)
@@ -359,8 +371,36 @@ static void add_missing(json_t *identity)
         (void)json_object_set_new(identity, "sync_batch_norm", json_false());
 }
 
+/* The parameters that are frozen: those of the list, or those with which the training began. With
+ * `force` and another beginning, those of the net as they are. */
+static ls_status read_frozen(const checking *c, ls_net *net, const json_t *there,
+                             const json_t *here, ls__position *out)
+{
+    json_t *model = json_object_get(there, "model"), *began = json_object_get(model, "frozen");
+    const json_t *own = json_object_get(json_object_get(here, "model"), "frozen");
+    if (began ? !json_equal(began, own) : own != NULL) return LS_OK;
+    const int64_t n = ls_net_parameter_count(net);
+    out->frozen = ls__bump_alloc(c->bump, (size_t)n * sizeof *out->frozen);
+    if (!out->frozen) return ls__fail_memory(c->ctx, "ls_checkpoint_load", (size_t)n);
+    for (int64_t i = 0; i < n; i++) out->frozen[i] = ls__net_began_frozen(net, i);
+    if (!ls_tensor_file_metadata(c->file, "frozen")) return LS_OK;
+    json_t *list = parse(c, "frozen");
+    if (!list) return c->ctx->error;
+    const ls__net_blocks blocks = ls__net_get_blocks(net);
+    bool known = json_is_array(list);
+    memset(out->frozen, 0, (size_t)n * sizeof *out->frozen);
+    for (size_t i = 0; known && i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        const int64_t at = name ? ls__find_parameter(n, blocks.parameters, name) : -1;
+        known = at >= 0;
+        if (known) out->frozen[at] = true;
+    }
+    json_decref(list);
+    return known ? LS_OK : fail_metadata(c, "frozen", "no list of the net's parameters");
+}
+
 static ls_status check_identity(const checking *c, const ls_training_state *state,
-                                char weights[LS_DIGEST_TEXT_SIZE])
+                                ls__position *out)
 {
     json_t *here = make_comparable(c, state), *there = NULL;
     if (!here) return ls__fail_memory(c->ctx, "ls_checkpoint_load", 0);
@@ -369,11 +409,13 @@ static ls_status check_identity(const checking *c, const ls_training_state *stat
         there = parse(c, "identity");
         if (there) add_missing(there);
         const char *digest = there ? ls__identity_adopt_weights(here, there) : NULL;
-        if (digest) memcpy(weights, digest, LS_DIGEST_TEXT_SIZE);
+        if (digest) memcpy(out->weights, digest, LS_DIGEST_TEXT_SIZE);
         status = there ? LS_OK : c->ctx->error;
         if (status == LS_OK && ls__optimizers_of(state).n > 0)
             status = check_metric(c, there, here);
         if (status == LS_OK) status = compare_identities(c, there, here, state->force);
+        if (status == LS_OK && state->net && ls__optimizers_of(state).n > 0)
+            status = read_frozen(c, state->net, there, here, out);
     }
     json_decref(there);
     json_decref(here);
@@ -445,7 +487,7 @@ ls_status ls__metadata_check(ls__bump *bump, ls_context *ctx, const char *path,
     LS_TRY(read_count(&c, "step", &out->step));
     const char *best = ls_tensor_file_metadata(file, "best");
     if (!parse_number(best, &out->best)) return fail_metadata(&c, "best", best);
-    LS_TRY(check_identity(&c, state, out->weights));
+    LS_TRY(check_identity(&c, state, out));
     LS_TRY(read_bad_images(&c, state, out));
     const ls__optimizers optimizers = ls__optimizers_of(state);
     for (int64_t i = 0; i < optimizers.n; i++) {

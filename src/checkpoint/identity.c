@@ -117,13 +117,13 @@ static json_t *validation_json(ls_context *ctx, ls_loader *loader)
     return ls__json_finish(&s);
 }
 
-/* Names of the frozen parameters. */
-static json_t *frozen_json(const ls_net *net)
+json_t *ls__identity_frozen(const ls_net *net, bool began)
 {
     ls__json_builder out = { json_array(), false };
     for (int64_t i = 0; i < ls_net_parameter_count(net); i++) {
         const ls_parameter_info parameter = ls_net_parameter_at(net, i);
-        if (parameter.frozen) ls__json_append(&out, json_string(parameter.name));
+        if (began ? ls__net_began_frozen(net, i) : parameter.frozen)
+            ls__json_append(&out, json_string(parameter.name));
     }
     return ls__json_finish(&out);
 }
@@ -135,7 +135,7 @@ static json_t *model_json(ls_net *net)
     ls__json_put_text(&s, "digest", ls_digest_text(ls__net_model_digest(net), text));
     ls__json_put(&s, "parameters", json_integer(ls_net_parameter_element_count(net)));
     if (*ls__net_weights_digest(net)) ls__json_put_text(&s, "weights", ls__net_weights_digest(net));
-    json_t *frozen = frozen_json(net);
+    json_t *frozen = ls__identity_frozen(net, true);
     if (frozen && json_array_size(frozen) == 0)
         json_decref(frozen);
     else

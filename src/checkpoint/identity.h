@@ -23,6 +23,10 @@
  * NULL if memory is short, with the error in the context. */
 json_t *ls__identity_make(ls_context *ctx, const ls_training_state *state);
 
+/* The names of the parameters that were frozen when the training began, or that are now. NULL if
+ * memory is short. */
+json_t *ls__identity_frozen(const ls_net *net, bool began);
+
 /* The section "data" of a dataset as an identity has it. NULL on failure, with the error in the
  * context. */
 json_t *ls__identity_data(ls_context *ctx, ls_dataset *dataset);

@@ -47,6 +47,7 @@ typedef struct ls__parameter {
                               H W > 1 and C > 1: its columns are in the order H,W,C, in PyTorch C,H,W;
                               else 0 */
     bool frozen;
+    bool began_frozen; /* when the net's training began */
     bool has_gradient; /* of the last backward pass, which no update has used */
 } ls__parameter;
 

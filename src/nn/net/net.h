@@ -25,6 +25,13 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
 const ls_net_config *ls__net_config(const ls_net *net);
 /* The graph that the model function made, with the net's own nodes. */
 const ls_graph *ls__net_graph(const ls_net *net);
+/* Notes which parameters are frozen when the training begins; later calls do nothing. */
+void ls__net_begin(ls_net *net);
+/* Whether parameter i was frozen when the training began; before that, whether it is now. */
+bool ls__net_began_frozen(const ls_net *net, int64_t i);
+/* Freezes and unfreezes what differs from the list, one per parameter; buffers are ignored. */
+ls_status ls__net_set_frozen(ls_net *net, const bool *frozen);
+
 /* Marks the gradients of the last backward pass as used: that of parameter i, or all. */
 void ls__net_use_gradient(ls_net *net, int64_t i);
 void ls__net_use_gradients(ls_net *net);

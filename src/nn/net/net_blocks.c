@@ -185,6 +185,46 @@ static ls_status clear_gradient(const ls_net *net, const ls__parameter *paramete
     return LS_OK;
 }
 
+static ls_status set_parameter_frozen(ls_net *net, ls__parameter *parameter, bool frozen)
+{
+    if (frozen) LS_TRY(clear_gradient(net, parameter));
+    parameter->frozen = frozen;
+    return LS_OK;
+}
+
+static void note_frozen(ls_net *net)
+{
+    net->blocks.frozen_version++;
+    ls__net_use_gradients(net); /* the block's gradients are of other parameters */
+    ls__net_drop_training_programs(net);
+}
+
+void ls__net_begin(ls_net *net)
+{
+    for (int i = 0; i < net->graph.n_parameters && !net->has_begun; i++)
+        net->graph.parameters[i].began_frozen = net->graph.parameters[i].frozen;
+    net->has_begun = true;
+}
+
+bool ls__net_began_frozen(const ls_net *net, int64_t i)
+{
+    const ls__parameter *parameter = &net->graph.parameters[i];
+    return net->has_begun ? parameter->began_frozen : parameter->frozen;
+}
+
+ls_status ls__net_set_frozen(ls_net *net, const bool *frozen)
+{
+    bool changes = false;
+    for (int i = 0; i < net->graph.n_parameters; i++) {
+        ls__parameter *parameter = &net->graph.parameters[i];
+        if (parameter->kind == LS_PARAMETER_BUFFER || parameter->frozen == frozen[i]) continue;
+        LS_TRY(set_parameter_frozen(net, parameter, frozen[i]));
+        changes = true;
+    }
+    if (changes) note_frozen(net);
+    return LS_OK;
+}
+
 static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, bool frozen)
 {
     LS__ENTER(ls__net_context(net));
@@ -194,8 +234,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
         if (parameter->kind == LS_PARAMETER_BUFFER || fnmatch(pattern, parameter->name, 0) != 0)
             continue;
         n_matches++;
-        if (frozen) LS_TRY(clear_gradient(net, parameter));
-        parameter->frozen = frozen;
+        LS_TRY(set_parameter_frozen(net, parameter, frozen));
     }
     if (n_matches == 0) {
         char names[LS__NAMES_TEXT_SIZE];
@@ -205,9 +244,7 @@ static ls_status set_frozen(ls_net *net, const char *call, const char *pattern, 
                         ls__nearest_parameters(net->graph.n_parameters, net->graph.parameters,
                                                false, pattern, names));
     }
-    net->blocks.frozen_version++;
-    ls__net_use_gradients(net); /* the block's gradients are of other parameters */
-    ls__net_drop_training_programs(net);
+    note_frozen(net);
     return LS_OK;
 }
 

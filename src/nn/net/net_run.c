@@ -153,6 +153,7 @@ static void forget_feeds(ls_net *net)
 static void expect_gradients(ls_net *net)
 {
     net->has_gradients = true;
+    ls__net_begin(net);
     for (int i = 0; i < net->graph.n_parameters; i++) {
         ls__parameter *parameter = &net->graph.parameters[i];
         parameter->has_gradient = parameter->kind != LS_PARAMETER_BUFFER && !parameter->frozen;

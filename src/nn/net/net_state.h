@@ -123,6 +123,7 @@ struct ls_net {
     bool forward_done;             /* current is a train program whose backward may run */
     bool has_gradients;            /* the memory holds those of the last backward pass */
     atomic_bool busy;              /* a call is running on the net */
+    bool has_begun; /* to train: the first backward pass, or a checkpoint was loaded */
     bool has_run;
     pthread_t last_thread; /* of the last run; valid if has_run */
 
