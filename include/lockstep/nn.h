@@ -249,8 +249,8 @@ typedef struct ls_custom_op_call {
 } ls_custom_op_call;
 typedef struct ls_custom_op_config {
     const char *kind; /* for messages and ls_net_describe: "swish"; required */
-    ls_spec output;   /* f32; required. If dims[0] equals dims[0] of an input, it changes with the
-                         batch size */
+    ls_spec output;   /* f32; required, or infer. If dims[0] equals dims[0] of an input, it changes
+                         with the batch size */
     ls_status (*forward)(const ls_custom_op_call *call);  /* required */
     ls_status (*backward)(const ls_custom_op_call *call); /* NULL = not differentiable */
     void *user;                                           /* passed to both; must outlive the net */
@@ -262,7 +262,10 @@ typedef struct ls_custom_op_config {
                         or from host memory. Steps with this op are then captured as CUDA graphs,
                         and a replay does not call the callbacks. If false, nets with this op run op
                         by op. Ignored on the CPU */
-    LS_RESERVED(8);
+    /* In place of `output`: sets *output, an f32 shape, for inputs of these shapes, as they are in
+     * the model and in each batch. Must depend on its arguments alone; it may run several times */
+    ls_status (*infer)(int n_inputs, const ls_spec *inputs, ls_spec *output, void *user);
+    LS_RESERVED(7);
 } ls_custom_op_config;
 /* The callbacks run one at a time, in the thread that calls ls_net_step, ls_net_evaluate,
  * ls_net_forward or ls_net_backward. A status other than LS_OK ends the step with that status. */

@@ -231,8 +231,63 @@ START_TEST(another_batch)
 }
 END_TEST
 
+/* x [N,H] -> [2 N,H]: x, then -x. */
+static ls_status mirror_infer(int n_inputs, const ls_spec *inputs, ls_spec *output, void *user)
+{
+    const ls_status status = user ? *(const ls_status *)user : LS_OK;
+    ck_assert_int_eq(n_inputs, 1);
+    if (status == LS_OK)
+        *output =
+            (ls_spec){ LS_F32, LS_SHAPE(2 * inputs[0].shape.dims[0], inputs[0].shape.dims[1]) };
+    return status == LS_ERR_TYPE ? LS_OK : status; /* LS_ERR_TYPE: sets nothing */
+}
+
+static ls_status mirror_forward(const ls_custom_op_call *call)
+{
+    const float *x = call->inputs[0];
+    const int64_t n = ls_shape_element_count(&call->input_specs[0].shape);
+    for (int64_t i = 0; i < 2 * n; i++) ((float *)call->output)[i] = i < n ? x[i] : -x[i - n];
+    return LS_OK;
+}
+
+static ls_node *mirrored(ls_graph *g, ls_node *x, const void *options)
+{
+    return ls_custom_op(g, "both", 1, &x,
+                        &(ls_custom_op_config){ .kind = "mirror",
+                                                .infer = mirror_infer,
+                                                .forward = mirror_forward,
+                                                .user = (void *)options });
+}
+
+START_TEST(a_callback_gives_the_shape)
+{
+    ls_context *ctx = ls_context_open(NULL);
+    const ls_net_config config = { .input = { .image = { LS_F32, LS_SHAPE(N, H) } },
+                                   .inference = true };
+    ls_net *net = ls_net_build(ctx, mirrored, NULL, &config);
+    for (int64_t batch = N + 3; batch > 0; batch -= 5) {
+        ls_tensor *x = ls_tensor_open(ctx, LS_F32, LS_SHAPE(batch, H));
+        ls_tensor_fill(x, 3);
+        ck_assert_int_eq(ls_net_feed(net, "input", x), LS_OK);
+        ck_assert_int_eq(ls_net_forward(net, LS_MODE_EVAL), LS_OK);
+        const ls_tensor *y = ls_net_output(net, "output");
+        ck_assert_int_eq(ls_tensor_shape(y)->dims[0], 2 * batch);
+        ck_assert_float_eq(((const float *)ls_tensor_data_const(y))[batch * H - 1], 3);
+        ck_assert_float_eq(((const float *)ls_tensor_data_const(y))[batch * H], -3);
+        ls_tensor_close(&x);
+    }
+    ls_status status = LS_ERR_DATA;
+    ck_assert_ptr_null(ls_net_build(ctx, mirrored, &status, &config));
+    expect_error(ctx, LS_ERR_DATA, "op 'both'", "infer callback returned");
+    status = LS_ERR_TYPE;
+    ck_assert_ptr_null(ls_net_build(ctx, mirrored, &status, &config));
+    expect_error(ctx, LS_ERR_SHAPE, "op 'both'", "infer callback gave", "at least 1 element");
+    ls_context_close(&ctx);
+}
+END_TEST
+
 TEST_PROGRAM(custom)
 {
     return RUN_SUITE("custom", losses_add_up, shared_parameter_gradient,
-                     callback_failure_ends_the_step, another_batch);
+                     callback_failure_ends_the_step, another_batch, a_callback_gives_the_shape);
 }

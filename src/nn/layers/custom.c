@@ -3,10 +3,26 @@
 #include "nn/layers/layers.h"
 #include <string.h>
 
+static ls_status call_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
+{
+    *out = (ls_spec){ 0 };
+    const ls_status status = node->u.custom.infer(node->n_inputs, inputs, out, node->u.custom.user);
+    if (status != LS_OK)
+        return ls__node_fail(node, status, "its infer callback returned '%s'",
+                             ls_status_text(status));
+    if (out->dtype == LS_F32 && out->shape.n_dims > 0 && ls_shape_element_count(&out->shape) > 0)
+        return LS_OK;
+    char text[LS_SHAPE_TEXT_SIZE];
+    return ls__node_fail(node, LS_ERR_SHAPE,
+                         "its infer callback gave %s %s; expected F32 and at least 1 element",
+                         ls_dtype_name(out->dtype), ls_shape_text(&out->shape, text, sizeof text));
+}
+
 /* The declared output shape is for the model's inputs. With another batch, its first dimension is
  * that of the input that had the same first dimension. */
 static ls_status custom_infer(const ls_node *node, const ls_spec *inputs, ls_spec *out)
 {
+    if (node->u.custom.infer) return call_infer(node, inputs, out);
     *out = node->u.custom.output;
     for (int i = 0; i < node->n_inputs; i++) {
         const ls_shape *declared = &node->inputs[i]->spec.shape;
@@ -80,7 +96,8 @@ ls_node *ls_custom_op(ls_graph *graph, const char *name, int n_inputs, ls_node *
     if (n_inputs < 1 || n_inputs > LS_MAX_CUSTOM_OP_INPUTS || !inputs)
         return ls_graph_fail(graph, LS_ERR_INVALID, "%s '%s': %d inputs, expected 1 to %d",
                              config->kind, name, n_inputs, LS_MAX_CUSTOM_OP_INPUTS);
-    if (config->output.dtype != LS_F32 || ls_shape_element_count(&config->output.shape) <= 0) {
+    if (!config->infer &&
+        (config->output.dtype != LS_F32 || ls_shape_element_count(&config->output.shape) <= 0)) {
         char text[LS_SHAPE_TEXT_SIZE];
         return ls_graph_fail(
             graph, LS_ERR_SHAPE,
