@@ -154,6 +154,8 @@ void ls__optimizer_open_updates(ls_optimizer *opt);
 /* Sets ls_optimizer_step_count, skipped_before and the number of accumulated batches. */
 void ls__optimizer_set_updates(ls_optimizer *opt, int64_t steps, int64_t skipped_before,
                                int64_t accumulated);
+/* The first of the optimizer's parameters whose gradient is missing or used; NULL = none. */
+const ls__parameter *ls__optimizer_find_used(const ls_optimizer *opt);
 /* The calls of ls_net_step for this batch: an update, or an accumulation. */
 ls__update *ls__optimizer_update_of(ls_optimizer *opt, const ls_batch *batch);
 /* The learning rate of a step of the loader. Schedules count updates. */

@@ -66,8 +66,7 @@ void ls__optimizer_open_updates(ls_optimizer *opt)
                                           .done = accumulation_done };
 }
 
-/* The first of the optimizer's parameters whose gradient is missing or used; NULL = none. */
-static const ls__parameter *find_used(const ls_optimizer *opt)
+const ls__parameter *ls__optimizer_find_used(const ls_optimizer *opt)
 {
     const ls__net_blocks blocks = ls__net_get_blocks(opt->net);
     for (int64_t i = 0; i < blocks.n_parameters; i++) {
@@ -82,7 +81,7 @@ static const ls__parameter *find_used(const ls_optimizer *opt)
 static ls_status expect_gradients(const ls_optimizer *opt, const char *call)
 {
     LS__ENTER(opt->owned.ctx);
-    const ls__parameter *used = find_used(opt);
+    const ls__parameter *used = ls__optimizer_find_used(opt);
     const bool has_gradients = ls__net_has_gradients(opt->net);
     if (!used && has_gradients) return LS_OK;
     if (used && has_gradients)
@@ -151,31 +150,6 @@ ls_status ls_optimizer_accumulate(ls_optimizer *opt)
                         (long long)opt->options.accumulate);
     LS_TRY(expect_gradients(opt, call));
     return ls__net_update(opt->net, call, &opt->accumulation, 0);
-}
-
-/* Measures the norm of the gradients that the net holds. */
-static ls_status measure_norm(ls_optimizer *opt)
-{
-    static const char call[] = "ls_optimizer_gradient_norm";
-    if (!ls__net_has_gradients(opt->net))
-        return ls__fail(opt->owned.ctx, LS_ERR_INVALID,
-                        "%s: the net has no gradients; call it after a backward pass", call);
-    if (opt->measurement.n_calls == 0) LS_TRY(ls__optimizer_open_measurement(opt));
-    return ls__net_update(opt->net, call, &opt->measurement, 0);
-}
-
-ls_status ls_optimizer_gradient_norm(ls_optimizer *opt, double *norm)
-{
-    LS__DEFAULT_FLOATS;
-    if (!opt) return LS_ERR_EARLIER;
-    ls_context *ctx = opt->owned.ctx;
-    LS__ENTER(ctx);
-    if (!norm) return ls__fail(ctx, LS_ERR_INVALID, "ls_optimizer_gradient_norm: norm is NULL");
-    if (!opt->has_norm || !find_used(opt)) LS_TRY(measure_norm(opt));
-    float value;
-    LS_TRY(ctx->device->backend->read(ctx->device, &value, opt->norm, sizeof value));
-    *norm = (double)value;
-    return LS_OK;
 }
 
 ls_status ls_optimizer_set_step_count(ls_optimizer *opt, int64_t steps)

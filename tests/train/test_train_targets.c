@@ -268,9 +268,9 @@ START_TEST(misuse)
     config.loss = (ls_loss_config){ losses[_i] };
     ck_assert_ptr_null(ls_net_build(o.ctx, ls_mlp, &(ls_model_options){ .n_classes = 4 }, &config));
     expect_error(o.ctx, LS_ERR_SHAPE, "is [4,4]", "requires [N,K], with K = 3");
-    config.loss = (ls_loss_config){ .kind = (ls_loss_kind)4 };
+    config.loss = (ls_loss_config){ .kind = (ls_loss_kind)5 };
     ck_assert_ptr_null(ls_net_build(o.ctx, ls_mlp, &o.info.options, &config));
-    expect_error(o.ctx, LS_ERR_INVALID, "config.loss.kind is 4, expected 0 to 3");
+    expect_error(o.ctx, LS_ERR_INVALID, "config.loss.kind is 5, expected 0 to 4");
     ls_schedule *by_accuracy = ls_schedule_open(
         o.ctx, &(ls_schedule_config){
                    .kind = LS_SCHEDULE_REDUCE_ON_PLATEAU, .lr = 0.1, .maximize = true });

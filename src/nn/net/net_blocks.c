@@ -172,6 +172,22 @@ void ls__net_set_weights_digest(ls_net *net, const char digest[LS_DIGEST_TEXT_SI
     memcpy(net->weights_digest, digest, LS_DIGEST_TEXT_SIZE);
 }
 
+void ls__net_use_gradient(ls_net *net, int64_t i)
+{
+    net->graph.parameters[i].has_gradient = false;
+}
+
+void ls__net_use_gradients(ls_net *net)
+{
+    for (int64_t i = 0; i < net->graph.n_parameters; i++) ls__net_use_gradient(net, i);
+    net->has_gradients = false;
+}
+
+bool ls__net_has_gradients(const ls_net *net)
+{
+    return net->has_gradients;
+}
+
 /* A frozen parameter's gradient is zero, so that a digest of the block does not depend on earlier
  * gradients. */
 static ls_status clear_gradient(const ls_net *net, const ls__parameter *parameter)

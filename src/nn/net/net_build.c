@@ -287,22 +287,6 @@ const ls__selections *ls__net_known_selections(const ls_net *net)
     return net->selector.cache;
 }
 
-void ls__net_use_gradient(ls_net *net, int64_t i)
-{
-    net->graph.parameters[i].has_gradient = false;
-}
-
-void ls__net_use_gradients(ls_net *net)
-{
-    for (int64_t i = 0; i < net->graph.n_parameters; i++) ls__net_use_gradient(net, i);
-    net->has_gradients = false;
-}
-
-bool ls__net_has_gradients(const ls_net *net)
-{
-    return net->has_gradients;
-}
-
 uint64_t ls__net_number_update(ls_net *net)
 {
     return ++net->n_updates;
